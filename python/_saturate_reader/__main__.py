@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -I -S -B .../_saturate_reader --folder CWD -- COMMAND...`: prints facts
 as one JSON object."""
+
 import os
 import sys
 
@@ -12,6 +13,7 @@ sys.path[:] = [os.path.dirname(HERE)] + [p for p in sys.path if os.path.abspath(
 # small project.
 kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
 from _saturate_reader.main import main  # noqa: E402
+
 sys.dont_write_bytecode = kept
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the analyses of a loaded project in the order of their dependencies and
 collects the facts."""
+
 import re
 
 from . import names
@@ -21,8 +22,10 @@ from .traps import Traps
 from .waits import Waits
 
 # In the source, or inside of a library that it imports.
-CONVOLUTION = re.compile(rb"[Cc]onv(_transpose|Transpose)?[123]d\b|^\s*(from|import)\s+(torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine))",
-                         re.M)
+CONVOLUTION = re.compile(
+    rb"[Cc]onv(_transpose|Transpose)?[123]d\b|^\s*(from|import)\s+(torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine))",
+    re.M,
+)
 
 
 def analyse(facts, project, values, settings, configs):
@@ -85,11 +88,23 @@ def _wait(wait):
     entry = source.place(node)
     statement = statement_of(node)
     interval = wait.interval
-    entry.update({"statement": source.span(statement), "what": wait.what, "class": wait.kind, "when": wait.when, "use": wait.use,
-                  "interval": interval.src.text(interval) if interval is not None else None,
-                  "value": {"bytes": source.span(wait.value), "text": source.text(wait.value)} if wait.value is not None else None,
-                  "loop": wait.loop.id, "path": [c.src.place(c) for c in wait.path], "certainty": wait.certainty,
-                  "said": wait.when in ("step", "branch") and wait.certainty != "unknown" and wait.kind != "sync_implicit"})
+    entry.update(
+        {
+            "statement": source.span(statement),
+            "what": wait.what,
+            "class": wait.kind,
+            "when": wait.when,
+            "use": wait.use,
+            "interval": interval.src.text(interval) if interval is not None else None,
+            "value": {"bytes": source.span(wait.value), "text": source.text(wait.value)}
+            if wait.value is not None
+            else None,
+            "loop": wait.loop.id,
+            "path": [c.src.place(c) for c in wait.path],
+            "certainty": wait.certainty,
+            "said": wait.when in ("step", "branch") and wait.certainty != "unknown" and wait.kind != "sync_implicit",
+        }
+    )
     return entry
 
 
@@ -101,9 +116,24 @@ def _loop(loop, loops, calls):
     for call in calls.by_node.values():
         if call["in_step"] == loop.id and call["kind"] in ("backward", "step", "zero_grad"):
             inside.setdefault(call["kind"], call["id"])
-    entry.update({"id": loop.id, "kind": loop.kind, "function": loop.scope.qualified(), "certainty": loop.certainty, "role": "train",
-                  "body": [source.span(body[0])[0], source.span(body[-1])[1]], "epochs": [n.src.place(n) for n in loops.epochs(loop)],
-                  "swallows": loop.swallows, "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
-                  "backward": inside.get("backward"), "step": inside.get("step"), "zero_grad": inside.get("zero_grad"), "counter": loops.counter(loop),
-                  "functions": [dict(name=s.qualified(), when=when, **s.source.place(s.node)) for s, when in loop.functions.items()]})
+    entry.update(
+        {
+            "id": loop.id,
+            "kind": loop.kind,
+            "function": loop.scope.qualified(),
+            "certainty": loop.certainty,
+            "role": "train",
+            "body": [source.span(body[0])[0], source.span(body[-1])[1]],
+            "epochs": [n.src.place(n) for n in loops.epochs(loop)],
+            "swallows": loop.swallows,
+            "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
+            "backward": inside.get("backward"),
+            "step": inside.get("step"),
+            "zero_grad": inside.get("zero_grad"),
+            "counter": loops.counter(loop),
+            "functions": [
+                dict(name=s.qualified(), when=when, **s.source.place(s.node)) for s, when in loop.functions.items()
+            ],
+        }
+    )
     return entry

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders: which one feeds the training steps, and what each is for (a part of Calls)."""
+
 import ast
 import re
 
@@ -8,7 +9,6 @@ from .call_text import below
 from .conditions import no_gradients
 from .literals import argument_of, literal
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
-
 
 EVALUATION = re.compile(r"val|test|eval|dev|query|gallery|predict|infer")
 TRAINING = re.compile(r"train|trn|tng|_tr\b")  # tng_dataloader: Lightning's early name for train_dataloader
@@ -22,7 +22,13 @@ class LoaderCalls:
             nodes = handed if isinstance(loop.node, FUNCTIONS) else []
             if isinstance(loop.node, (ast.For, ast.AsyncFor)):
                 nodes.append(loop.node.iter)
-            inner = [call for scope, when in loop.functions.items() if when in ("step", "branch") for call in scope.calls if dotted(call.func) == "next"]
+            inner = [
+                call
+                for scope, when in loop.functions.items()
+                if when in ("step", "branch")
+                for call in scope.calls
+                if dotted(call.func) == "next"
+            ]
             for call in list(loop.node.scope.calls) + inner:
                 if no_gradients(call):
                     continue
@@ -48,7 +54,11 @@ class LoaderCalls:
                 if not last or self.reach.off(call):
                     continue
                 values = self.values.of(call.func.value)
-                if last == "run" and call.args and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values):
+                if (
+                    last == "run"
+                    and call.args
+                    and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values)
+                ):
                     yield call.args[0]
                 elif last == "fit" and any(v[0] == "made" and v[1].endswith("Trainer") for v in values):
                     node = argument_of(call, "train_dataloaders", 1) or argument_of(call, "train_dataloader", 1)
@@ -74,8 +84,21 @@ class LoaderCalls:
             return
         if isinstance(node, ast.Call):
             last = (dotted(node.func) or getattr(node.func, "attr", "")).rsplit(".", 1)[-1]
-            if last in names.LOOKAHEAD | {"enumerate", "zip", "next", "log_every", "tqdm", "skip_first_batches", "infinite", "cycle", "sample_data",
-                                          "get_data_iterator", "infinite_iter", "inf_loop", "inf_train_gen"}:
+            if last in names.LOOKAHEAD | {
+                "enumerate",
+                "zip",
+                "next",
+                "log_every",
+                "tqdm",
+                "skip_first_batches",
+                "infinite",
+                "cycle",
+                "sample_data",
+                "get_data_iterator",
+                "infinite_iter",
+                "inf_loop",
+                "inf_train_gen",
+            }:
                 for argument in node.args:
                     yield from self.loaders_of(argument, depth + 1)
                 return
@@ -86,7 +109,11 @@ class LoaderCalls:
         for value in self.values.of(node):
             if value[0] == "made" and value[1] in names.LOADERS:
                 yield value[2]
-            elif value[0] == "made" and value[2].args and (value[1].startswith("builtins.") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD):
+            elif (
+                value[0] == "made"
+                and value[2].args
+                and (value[1].startswith("builtins.") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD)
+            ):
                 yield from self.loaders_of(value[2].args[0], depth + 1)
             elif value[0] == "batch":
                 yield value[1]
@@ -113,7 +140,11 @@ class LoaderCalls:
         for name, position in (("sampler", 3), ("batch_sampler", 4), ("collate_fn", 6), ("worker_init_fn", 10)):
             node = argument_of(call, name, position)
             short = {"collate_fn": "collate", "worker_init_fn": "worker_init"}.get(name, name)
-            entry[short] = None if node is None or literal(node) == (True, None) else {"text": call.src.text(node), "bytes": call.src.span(node)}
+            entry[short] = (
+                None
+                if node is None or literal(node) == (True, None)
+                else {"text": call.src.text(node), "bytes": call.src.span(node)}
+            )
 
     def _role(self, call):
         if isinstance(call.up, ast.Call) and (dotted(call.up.func) or "").endswith("Loader.like"):
@@ -173,8 +204,19 @@ def _for_evaluation(call):
 
 def _names_of(call):
     """Returns the names that a loader is kept under: the key in a dict, then what the statement assigns to."""
-    words = [call.src.text(key) for up in ancestors(call) if isinstance(up, ast.Dict)  # {'train': DataLoader(...), 'val': ...}
-             for key, value in zip(up.keys, up.values) if key is not None and below(call, value)]
+    words = [
+        call.src.text(key)
+        for up in ancestors(call)
+        if isinstance(up, ast.Dict)  # {'train': DataLoader(...), 'val': ...}
+        for key, value in zip(up.keys, up.values)
+        if key is not None and below(call, value)
+    ]
     statement = statement_of(call)
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target] if isinstance(statement, ast.AnnAssign) else []
+    targets = (
+        statement.targets
+        if isinstance(statement, ast.Assign)
+        else [statement.target]
+        if isinstance(statement, ast.AnnAssign)
+        else []
+    )
     return words + [call.src.text(target) for target in targets]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers: how the class is chosen and how parameters are grouped (a part of Calls)."""
+
 import ast
 
 from . import names
@@ -16,8 +17,10 @@ class OptimizerCalls:
         for up in ancestors(call):
             if isinstance(up, ast.Dict) and isinstance(up.up, ast.Subscript) and up.up.value is up:
                 known, key = self.values.constant(up.up.slice)
-                return known and any(name is not None and below(call, item) and literal(name)[0] and literal(name)[1] != key
-                                     for name, item in zip(up.keys, up.values))
+                return known and any(
+                    name is not None and below(call, item) and literal(name)[0] and literal(name)[1] != key
+                    for name, item in zip(up.keys, up.values)
+                )
             if isinstance(up, ast.stmt):
                 return False
         return False
@@ -39,7 +42,15 @@ class OptimizerCalls:
     def _moved(self, node, call):
         """Returns whether the model is moved to the device before its optimizer is made; None:
         model unknown."""
-        models = [n.value for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")] if node is not None else []
+        models = (
+            [
+                n.value
+                for n in ast.walk(node)
+                if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")
+            ]
+            if node is not None
+            else []
+        )
         if not models or dotted(models[0]) in (None, "self"):
             return None
         return self._is_moved(models[0], call, 0)
@@ -49,10 +60,17 @@ class OptimizerCalls:
         if name is None or depth > 3:
             return False
         for other in place.scope.calls:
-            if getattr(other.func, "attr", "") in ("to", "cuda") and dotted(other.func.value) == name and other.lineno <= place.lineno:
+            if (
+                getattr(other.func, "attr", "") in ("to", "cuda")
+                and dotted(other.func.value) == name
+                and other.lineno <= place.lineno
+            ):
                 return True
-        bindings = list(self.values.lookup(model) or ()) if isinstance(model, ast.Name) else [
-            b for v in self.values.of(model.value) if v[0] == "inst" for b in v[1].attributes.get(model.attr, ())]
+        bindings = (
+            list(self.values.lookup(model) or ())
+            if isinstance(model, ast.Name)
+            else [b for v in self.values.of(model.value) if v[0] == "inst" for b in v[1].attributes.get(model.attr, ())]
+        )
         for binding in bindings:
             if binding.kind == "param":
                 for caller, shift in self.values.callers.get(binding.scope, ())[:4]:
@@ -90,7 +108,9 @@ class OptimizerCalls:
         for up in ancestors(call):
             if isinstance(up, ast.Dict):
                 return "dict"
-            if isinstance(up, ast.If) and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
+            if isinstance(up, ast.If) and not any(
+                isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)
+            ):
                 return "branch"
             if isinstance(up, ast.FunctionDef):
                 break
@@ -118,13 +138,26 @@ class OptimizerCalls:
             if isinstance(one, ast.Attribute) and one.attr == "parameters":
                 return "one"
         if isinstance(node, ast.Name):
-            appended = [c for c in scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id]
-            appended_in = [c for c in appended if any(isinstance(up, LOOPS) for up in ancestors(c)) and c.args and isinstance(c.args[0], ast.Dict)]
+            appended = [
+                c for c in scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id
+            ]
+            appended_in = [
+                c
+                for c in appended
+                if any(isinstance(up, LOOPS) for up in ancestors(c)) and c.args and isinstance(c.args[0], ast.Dict)
+            ]
             if any(_single_params(c.args[0]) for c in appended_in):
                 return "per_parameter"
             for binding in scope.names.get(node.id, ()):
-                if binding.kind == "aug" and isinstance(binding.expr, ast.List) and binding.expr.elts and isinstance(binding.expr.elts[0], ast.Dict):
-                    if any(isinstance(up, LOOPS) for up in ancestors(binding.expr)) and _single_params(binding.expr.elts[0]):
+                if (
+                    binding.kind == "aug"
+                    and isinstance(binding.expr, ast.List)
+                    and binding.expr.elts
+                    and isinstance(binding.expr.elts[0], ast.Dict)
+                ):
+                    if any(isinstance(up, LOOPS) for up in ancestors(binding.expr)) and _single_params(
+                        binding.expr.elts[0]
+                    ):
                         return "per_parameter"
         for value in self.values.of(node):
             if value[0] == "box" and isinstance(value[1], (ast.List, ast.Tuple)):
@@ -139,5 +172,10 @@ def _single_params(node):
     """{'params': [p]}: returns whether a group has a single parameter."""
     for key, value in zip(node.keys, node.values):
         if key is not None and literal(key) == (True, "params"):
-            return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) == 1 and isinstance(value.elts[0], ast.Name) or isinstance(value, ast.Name)
+            return (
+                isinstance(value, (ast.List, ast.Tuple))
+                and len(value.elts) == 1
+                and isinstance(value.elts[0], ast.Name)
+                or isinstance(value, ast.Name)
+            )
     return False

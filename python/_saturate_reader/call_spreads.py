@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `**settings` brings into a call (a part of Calls)."""
+
 import ast
 
 from .literals import literal
@@ -34,10 +35,20 @@ class Spreads:
         for keys in ways:
             for key, given in keys.items():
                 # Several dicts may be meant: what only one of them has, or each in its own way, is not sure.
-                maybe = merged.setdefault(key, given).get("maybe") or given.get("maybe") or any(other.get(key) != given for other in ways)
+                maybe = (
+                    merged.setdefault(key, given).get("maybe")
+                    or given.get("maybe")
+                    or any(other.get(key) != given for other in ways)
+                )
                 if maybe:
                     merged[key] = dict(merged[key], maybe=True)
-        return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": list(merged.values()), "open": is_open or not ways}
+        return {
+            "bytes": source.span(node),
+            "text": source.text(node),
+            "stars": stars,
+            "keys": list(merged.values()),
+            "open": is_open or not ways,
+        }
 
     def _held(self, value):
         """Returns what a dict has where it is made: {key: what is given}, and whether there may be more."""
@@ -49,10 +60,19 @@ class Spreads:
                     keys[key] = self._given(key, name, item)
             return keys, any(k is None for k in value[1].keys)
         if value[0] == "made" and value[1] == "builtins.dict" and not value[2].args:
-            return ({k.arg: self._given(k.arg, k.value, k.value) for k in value[2].keywords if k.arg}, any(k.arg is None for k in value[2].keywords))
+            return (
+                {k.arg: self._given(k.arg, k.value, k.value) for k in value[2].keywords if k.arg},
+                any(k.arg is None for k in value[2].keywords),
+            )
         if value[0] == "cfg":
-            return ({d.key: {"key": d.key, "declaration": d.id} for d in self.settings.all
-                     if d.root == value[1] and len(d.path) == len(value[2]) + 1 and d.path[:-1] == value[2]}, False)
+            return (
+                {
+                    d.key: {"key": d.key, "declaration": d.id}
+                    for d in self.settings.all
+                    if d.root == value[1] and len(d.path) == len(value[2]) + 1 and d.path[:-1] == value[2]
+                },
+                False,
+            )
         return None
 
     @staticmethod
@@ -94,8 +114,13 @@ class Spreads:
             if last not in ("update", "setdefault", "pop") or dotted(call.func.value) != name:
                 continue
             if last == "update":
-                found.append((call, "set", {k.arg: self._given(k.arg, k.value, k.value) for k in call.keywords if k.arg}))
-                found += [(call, "set", self._added(more)) for more in call.args + [k.value for k in call.keywords if not k.arg]]
+                found.append(
+                    (call, "set", {k.arg: self._given(k.arg, k.value, k.value) for k in call.keywords if k.arg})
+                )
+                found += [
+                    (call, "set", self._added(more))
+                    for more in call.args + [k.value for k in call.keywords if not k.arg]
+                ]
             elif call.args:
                 found.append((call, "pop" if last == "pop" else "default", self._one(call.args[0], call.args[-1])))
         for target, expr, statement in scope.source.index.stores:
@@ -123,7 +148,11 @@ class Spreads:
         for up in ancestors(place):
             if isinstance(up, FUNCTIONS):
                 return False
-            if isinstance(up, BRANCHES) and up not in around and not (isinstance(up, ast.If) and self.values.truth(up.test) is not None):
+            if (
+                isinstance(up, BRANCHES)
+                and up not in around
+                and not (isinstance(up, ast.If) and self.values.truth(up.test) is not None)
+            ):
                 return True
         return False
 
@@ -133,5 +162,15 @@ class Spreads:
             declaration = self.flow.of_literal("dict", key, name, item).id
         else:
             sources = self.flow.sources(item)
-            declaration = sources[0]["declaration"] if len(sources) == 1 and sources[0]["certainty"] == "certain" and not sources[0]["derived"] else None
-        return {"key": key, "declaration": declaration, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno}
+            declaration = (
+                sources[0]["declaration"]
+                if len(sources) == 1 and sources[0]["certainty"] == "certain" and not sources[0]["derived"]
+                else None
+            )
+        return {
+            "key": key,
+            "declaration": declaration,
+            "bytes": item.src.span(item),
+            "file": item.src.file,
+            "line": item.lineno,
+        }

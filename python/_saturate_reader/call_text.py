@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small helpers that look at a call's position in the tree and in the text."""
+
 import ast
 
 from .scopes import ancestors
@@ -29,7 +30,14 @@ def training_truth(test):
         if isinstance(test.op, ast.And):
             return False if False in inner else None
         return True if True in inner else None
-    return True if isinstance(test, ast.Attribute) and test.attr == "training" and isinstance(test.value, ast.Name) and test.value.id == "self" else None
+    return (
+        True
+        if isinstance(test, ast.Attribute)
+        and test.attr == "training"
+        and isinstance(test.value, ast.Name)
+        and test.value.id == "self"
+        else None
+    )
 
 
 def below(node, top):
@@ -43,8 +51,11 @@ def below(node, top):
 def root_of(node):
     """Returns the node that a chain of methods, attributes and indices starts with."""
     while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not (
-                isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "F")):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not (isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "F"))
+        ):
             node = node.func.value
         elif isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value
@@ -55,7 +66,7 @@ def root_of(node):
 def insert_place(source, call):
     """Returns where a keyword can be added: after the last argument, never inside a comment."""
     end = source.span(call)[1]
-    if source.data[end - 1:end] != b")":
+    if source.data[end - 1 : end] != b")":
         return None
     parts = list(call.args) + [k.value for k in call.keywords]
     if not parts:
@@ -67,9 +78,9 @@ def insert_place(source, call):
     at = max(source.span(p)[1] for p in parts)
     place, comma, i = at, False, at
     while i < end - 1:
-        c = source.data[i:i + 1]
+        c = source.data[i : i + 1]
         if c == b"#":
-            while i < end - 1 and source.data[i:i + 1] not in (b"\n", b"\r"):
+            while i < end - 1 and source.data[i : i + 1] not in (b"\n", b"\r"):
                 i += 1
             continue
         if c == b")":

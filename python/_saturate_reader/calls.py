@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that matter for speed, with the bytes of each argument and the place where
 one can be added."""
+
 import ast
 import re
 
 from . import names
-from .call_loaders import LoaderCalls, role_of_words
+from .call_loaders import LoaderCalls
 from .call_optimizers import OptimizerCalls
 from .call_spreads import Spreads
+from .call_targets import Targets
 from .call_text import below, insert_place, not_training, root_of
 from .conditions import is_evaluation, is_interval, runs_once
-from .loops import is_optimizer
-from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main, statement_of
 from .declarations import type_name
 from .literals import literal
+from .loops import is_optimizer
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main, statement_of
 
 EVALUATION = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|vali|test|dev)(_|$)", re.I)
 
 
-class Calls(LoaderCalls, OptimizerCalls, Spreads):
+class Calls(LoaderCalls, OptimizerCalls, Spreads, Targets):
     def __init__(self, project, values, settings, flow, reach, loops, tensors):
         self.project = project
         self.values = values
@@ -64,8 +66,15 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         """A class that is only named where the settings of this command do not lead: its methods are not the ones that are called by their names."""
         if owner is None or any(owner in self.values.lineage(made)[0] for made in self.reach.classes):
             return False
-        named = [load for source in self.project.order if source.index is not None for load in source.index.loads if load.id == owner.name
-                 and not isinstance(load.up, ast.ClassDef) and not any(up is owner.node for up in ancestors(load))]
+        named = [
+            load
+            for source in self.project.order
+            if source.index is not None
+            for load in source.index.loads
+            if load.id == owner.name
+            and not isinstance(load.up, ast.ClassDef)
+            and not any(up is owner.node for up in ancestors(load))
+        ]
         return bool(named) and all(self.reach.off(load) for load in named)
 
     def _alternative(self, call):
@@ -75,10 +84,25 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
             return
         for value in self.values.of(call.func):
             name = value[1] if value[0] == "ext" else None
-            kind = None if name is None else "loader" if name in names.LOADERS else "optimizer" if is_optimizer(name) else names.SWITCHED.get(name)
+            kind = (
+                None
+                if name is None
+                else "loader"
+                if name in names.LOADERS
+                else "optimizer"
+                if is_optimizer(name)
+                else names.SWITCHED.get(name)
+            )
             if kind:
-                self.alternatives.append(dict(call.src.place(call), kind=kind, callee=name, role=self._role(call) if kind == "loader" else None,
-                                              switch=self._switch(call)))
+                self.alternatives.append(
+                    dict(
+                        call.src.place(call),
+                        kind=kind,
+                        callee=name,
+                        role=self._role(call) if kind == "loader" else None,
+                        switch=self._switch(call),
+                    )
+                )
                 return
 
     def _switch(self, call):
@@ -86,9 +110,17 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         child = call
         for up in ancestors(call):
             if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test and self.values.truth(up.test) is False:
-                parts = up.test.values if isinstance(up.test, ast.BoolOp) else [up.test]  # args.amp and torch.cuda.is_available()
-                found = [d.id for part in parts if self.values.truth(part) is False for value in self.values.of(part) if value[0] == "cfg"
-                         for d in self.settings.find(value[1], value[2])]
+                parts = (
+                    up.test.values if isinstance(up.test, ast.BoolOp) else [up.test]
+                )  # args.amp and torch.cuda.is_available()
+                found = [
+                    d.id
+                    for part in parts
+                    if self.values.truth(part) is False
+                    for value in self.values.of(part)
+                    if value[0] == "cfg"
+                    for d in self.settings.find(value[1], value[2])
+                ]
                 inside = child in up.body if isinstance(up.body, list) else child is up.body
                 return found[0] if inside and len(found) == 1 else None
             if isinstance(up, FUNCTIONS):
@@ -109,16 +141,29 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                 if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
                     return None
                 for base in self.values.lineage(value[1])[1] if value[0] == "cls" else ():
-                    if base.endswith("Trainer") and base.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl"):
+                    if base.endswith("Trainer") and base.split(".")[0] in (
+                        "transformers",
+                        "pytorch_lightning",
+                        "lightning",
+                        "trl",
+                    ):
                         return ("trainer", base if base.startswith("transformers.") else value[1].name, "certain")
                 base = self.values.plain_loader(value[1]) if value[0] == "cls" else None
                 if base is not None:  # one that iterates in a way of its own is another loader
                     own = self.values.find_method(value[1], "__iter__")
-                    return ("loader", base if own is None or any(getattr(c.func, "attr", "") == "__iter__" for c in own.calls) else value[1].name, "certain")
+                    return (
+                        "loader",
+                        base
+                        if own is None or any(getattr(c.func, "attr", "") == "__iter__" for c in own.calls)
+                        else value[1].name,
+                        "certain",
+                    )
                 if value[0] == "cls" and any("lr_scheduler" in b for b in self.values.lineage(value[1])[1]):
                     return ("scheduler", value[1].name, "likely")
-                if value[0] == "cls" and any(is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")
-                                             for b in self.values.lineage(value[1])[1]):
+                if value[0] == "cls" and any(
+                    is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")
+                    for b in self.values.lineage(value[1])[1]
+                ):
                     return ("optimizer", value[1].name, "likely")
                 continue
             if name in names.LOADERS:
@@ -141,7 +186,12 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                     if base in names.LOADERS:
                         return ("loader", base, "certain")
         for scope, _ in self.values.callees.get(call, ()):
-            if EVALUATION.search(scope.name) and not (scope.owner is not None and scope.name == "eval") and self._evaluates(scope, 0) and (self.in_epoch(call) or self._step_of(call) is not None):
+            if (
+                EVALUATION.search(scope.name)
+                and not (scope.owner is not None and scope.name == "eval")
+                and self._evaluates(scope, 0)
+                and (self.in_epoch(call) or self._step_of(call) is not None)
+            ):
                 return ("evaluation", scope.qualified(), "certain")
         return self._method(call, last)
 
@@ -149,16 +199,31 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         """Returns whether this function, or one that it calls, sets evaluation mode."""
         if is_evaluation(scope):
             return True
-        return depth < 2 and any(self._evaluates(inner, depth + 1) for c in scope.calls for inner, _ in self.values.callees.get(c, ()) if inner is not scope)
+        return depth < 2 and any(
+            self._evaluates(inner, depth + 1)
+            for c in scope.calls
+            for inner, _ in self.values.callees.get(c, ())
+            if inner is not scope
+        )
 
     def _library(self, name, last, call):
         if name in names.SWITCHED:
             return (names.SWITCHED[name], name, "certain")
-        if name in ("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.autograd.set_detect_anomaly",
-                    "torch.autograd.detect_anomaly", "torch.set_deterministic", "torch.set_num_threads"):
+        if name in (
+            "torch.set_float32_matmul_precision",
+            "torch.use_deterministic_algorithms",
+            "torch.autograd.set_detect_anomaly",
+            "torch.autograd.detect_anomaly",
+            "torch.set_deterministic",
+            "torch.set_num_threads",
+        ):
             return ("flag", name, "certain")
-        if name in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
-                    "torch.nn.parallel.distributed.DistributedDataParallel"):
+        if name in (
+            "torch.nn.DataParallel",
+            "torch.nn.parallel.DataParallel",
+            "torch.nn.parallel.DistributedDataParallel",
+            "torch.nn.parallel.distributed.DistributedDataParallel",
+        ):
             return ("parallel", name, "certain")
         if name == "torch.cuda.empty_cache":
             return ("empty_cache", name, "certain")
@@ -172,10 +237,19 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
             return ("scheduler", name, "certain")
         if name in names.TRACKERS:
             return ("tracker", name, "certain")
-        if name.startswith("torch.nn.") and last.endswith("Loss") and last[:1].isupper() or name in (
-                "torch.nn.functional.binary_cross_entropy",):
+        if (
+            name.startswith("torch.nn.")
+            and last.endswith("Loss")
+            and last[:1].isupper()
+            or name in ("torch.nn.functional.binary_cross_entropy",)
+        ):
             return ("criterion", name, "certain")
-        if name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning") or name.startswith("transformers.") and last.endswith("Trainer"):
+        if (
+            name.endswith(".Trainer")
+            and name.split(".")[0] in ("pytorch_lightning", "lightning")
+            or name.startswith("transformers.")
+            and last.endswith("Trainer")
+        ):
             return ("trainer", name, "certain")
         if name.startswith("transformers.") and last.endswith("TrainingArguments"):
             return ("arguments", name, "certain")
@@ -250,6 +324,7 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                     callers = self.values.callers.get(inner, ())
                     return bool(callers) and all(up(c, depth + 1) for c, _ in callers[:6])
             return False
+
         return up(call, 0)
 
     def _add(self, call, kind, certainty):
@@ -257,12 +332,25 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         source = call.src
         loop = self._step_of(call)
         in_epoch = self.in_epoch(call)
-        entry = {"id": None, "kind": kind, "callee": callee, "certainty": "certain" if sure == certainty == "certain" else "likely"}
+        entry = {
+            "id": None,
+            "kind": kind,
+            "callee": callee,
+            "certainty": "certain" if sure == certainty == "certain" else "likely",
+        }
         entry.update(source.place(call))
-        entry.update({"arguments": self.arguments(call, kind, callee), "spreads": self.spreads(call), "insert": insert_place(source, call),
-                      "scope": call.scope.qualified(), "statement": source.span(statement_of(call)),
-                      "in_step": loop.id if loop is not None else None, "in_epoch": in_epoch,
-                      "when": self._when(call, loop, in_epoch)})
+        entry.update(
+            {
+                "arguments": self.arguments(call, kind, callee),
+                "spreads": self.spreads(call),
+                "insert": insert_place(source, call),
+                "scope": call.scope.qualified(),
+                "statement": source.span(statement_of(call)),
+                "in_step": loop.id if loop is not None else None,
+                "in_epoch": in_epoch,
+                "when": self._when(call, loop, in_epoch),
+            }
+        )
         more = getattr(self, "_" + kind, None)
         if more:
             more(call, callee, entry)
@@ -270,7 +358,9 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         self.by_node[call] = entry
 
     def _when(self, call, loop, in_epoch):
-        interval = any(isinstance(up, ast.If) and is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module))
+        interval = any(
+            isinstance(up, ast.If) and is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module)
+        )
         if loop is not None:
             when = self.step_scopes.get(function_of(call), (None, "step"))[1]
             return "interval" if interval or when == "interval" else "step"
@@ -284,7 +374,9 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         out = []
         source = call.src
         last = (callee or "").rsplit(".", 1)[-1]
-        known = {"loader": names.LOADER_POSITIONS, "optimizer": names.OPTIMIZER_POSITIONS.get(last, ["params"])}.get(kind, [])
+        known = {"loader": names.LOADER_POSITIONS, "optimizer": names.OPTIMIZER_POSITIONS.get(last, ["params"])}.get(
+            kind, []
+        )
         given = list(call.args)
         shift = 1 if (dotted(call.func) or "").rsplit(".", 1)[-1] == "partial" else 0
         for position, node in enumerate(given):
@@ -301,8 +393,15 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
 
     def _argument(self, source, node, name, position):
         is_literal, value = literal(node)
-        entry = {"name": name, "position": position, "bytes": source.span(node), "line": node.lineno, "text": source.text(node),
-                 "type": type_name(value) if is_literal else "expression", "sources": [] if is_literal else self.flow.sources(node)}
+        entry = {
+            "name": name,
+            "position": position,
+            "bytes": source.span(node),
+            "line": node.lineno,
+            "text": source.text(node),
+            "type": type_name(value) if is_literal else "expression",
+            "sources": [] if is_literal else self.flow.sources(node),
+        }
         if is_literal and isinstance(value, (bool, int, float, str, type(None))):
             entry["literal"] = value
         elif not is_literal:
@@ -316,7 +415,9 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
     def _copy(self, call, callee, entry):
         receiver = call.func.value
         entry["of"] = call.src.text(receiver)
-        entry["from_loader"] = self.tensors.kind(receiver) == "cpu" and any(v[0] == "batch" for v in self.values.of(root_of(receiver)))
+        entry["from_loader"] = self.tensors.kind(receiver) == "cpu" and any(
+            v[0] == "batch" for v in self.values.of(root_of(receiver))
+        )
         root = root_of(receiver)
         made = False
         if isinstance(root, ast.Call):
@@ -326,19 +427,16 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                 made |= value[0] == "made" and value[1] in names.MADE_ON_CPU
         entry["made_here"] = made and not entry["from_loader"]
 
-    def _flag(self, call, callee, entry):
-        """torch.set_float32_matmul_precision("high")"""
-        last = callee.rsplit(".", 1)[-1]
-        known, value = self.values.constant(call.args[0]) if call.args else (False, None)
-        entry.update({"name": last[4:] if last.startswith("set_") else last, "value": value if known else None})
-
     def _scheduler(self, call, callee, entry):
         per = set()
         for source in self.project.order:
-            for other in (source.index.calls_named("step") if source.index is not None else ()):
+            for other in source.index.calls_named("step") if source.index is not None else ():
                 if not isinstance(other.func, ast.Attribute) or not self.reach.runs(function_of(other)):
                     continue
-                if any(v[0] == "made" and v[2] is call or v[0] == "inst" and v in self.values.of(call) for v in self.values.of(other.func.value)):
+                if any(
+                    v[0] == "made" and v[2] is call or v[0] == "inst" and v in self.values.of(call)
+                    for v in self.values.of(other.func.value)
+                ):
                     loop = self._step_of(other)
                     if loop is None or loop.kind == "training_step":
                         per.add("epoch")
@@ -358,56 +456,23 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         for up in ancestors(call):
             if isinstance(up, ast.If):
                 for node in ast.walk(up.test):
-                    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
+                    if (
+                        isinstance(node, ast.BinOp)
+                        and isinstance(node.op, ast.Mod)
+                        and not isinstance(node.left, ast.Constant)
+                    ):
                         known, value = literal(node.right)
-                        return {"text": call.src.text(node.right), "bytes": call.src.span(node.right), "line": node.right.lineno, "file": call.src.file,
-                                "literal": value if known else None, "sources": self.flow.sources(node.right), "test": call.src.text(up.test)}
+                        return {
+                            "text": call.src.text(node.right),
+                            "bytes": call.src.span(node.right),
+                            "line": node.right.lineno,
+                            "file": call.src.file,
+                            "literal": value if known else None,
+                            "sources": self.flow.sources(node.right),
+                            "test": call.src.text(up.test),
+                        }
             if isinstance(up, ast.FunctionDef):
                 return None
         return None
 
     # Settings that are not calls
-
-    def _flags(self, source):
-        """Adds assignments such as torch.backends.cudnn.benchmark = True."""
-        for target, expr, statement in source.index.stores:
-            if not isinstance(target, ast.Attribute) or self.reach.off(statement) or self.reach.runs(function_of(target)) is None:
-                continue
-            for value in self.values.of(target.value):
-                if value[0] == "ext" and value[1].startswith("torch.backends"):
-                    name = value[1][len("torch.backends."):] + "." + target.attr
-                    entry = {"id": None, "kind": "flag", "callee": "torch.backends." + name, "certainty": "certain"}
-                    entry.update(source.place(statement))
-                    known, flag = self.values.constant(expr) if expr is not None else (False, None)
-                    entry.update({"arguments": [self._argument(source, expr, "value", 0)] if expr is not None else [], "spreads": [], "insert": None,
-                                  "scope": target.scope.qualified(), "statement": source.span(statement), "in_step": None, "in_epoch": False,
-                                  "when": "once", "name": name, "value": flag if known else None})
-                    self.entries.append(entry)
-
-    def _targets(self):
-        """Adds hydra's targets: `_target_: torch.optim.Adam` in a configuration."""
-        for declaration in list(self.settings.all):
-            if declaration.key not in ("_target_", "class_path") or not declaration.value:
-                continue
-            name = declaration.value.get("literal")
-            if not isinstance(name, str):
-                continue
-            kind = "loader" if name in names.LOADERS else "optimizer" if is_optimizer(name) else None
-            if kind is None and name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning"):
-                kind = "trainer"
-            if kind is None:
-                continue
-            arguments = []
-            for other in self.settings.all:
-                if other.file == declaration.file and other.path[:-1] == declaration.path[:-1] and other.value and not other.key.startswith("_"):
-                    arguments.append({"name": other.key, "position": None, "bytes": other.value.get("bytes"), "line": other.line, "text": other.value.get("text"),
-                                      "type": other.value.get("type"), "sources": [{"declaration": other.id, "certainty": "certain", "derived": False}],
-                                      **({"literal": other.value["literal"]} if "literal" in other.value else {})})
-            entry = {"id": None, "kind": kind, "callee": name, "certainty": "certain", "file": declaration.file, "line": declaration.line,
-                     "bytes": declaration.span, "arguments": arguments, "spreads": [], "insert": None, "scope": ".".join(declaration.path[:-1]),
-                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": declaration.more["keys"][:-1] if "keys" in declaration.more else None}
-            if kind == "loader":
-                entry.update({"role": role_of_words([".".join(declaration.path[:-1])]) or "unknown", "sampler": None, "batch_sampler": None, "collate": None, "worker_init": None})
-            elif kind == "optimizer":
-                entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown", "moved": None})
-            self.entries.append(entry)

@@ -4,6 +4,7 @@ program names.
 
 They refuse keys that no class accepts, so every key in such a file has a reader.
 """
+
 from .literals import argument_of
 
 LIBRARIES = ("pytorch_lightning", "lightning", "jsonargparse")
@@ -35,4 +36,6 @@ def find_configured(project, values, settings):
 
 def _is_cli(values, value):
     names = [value[1]] if value[0] == "ext" else values.lineage(value[1])[1] if value[0] == "cls" else ()
-    return any(name.endswith(".LightningCLI") or name in ("jsonargparse.CLI", "jsonargparse.auto_cli") for name in names)
+    return any(
+        name.endswith(".LightningCLI") or name in ("jsonargparse.CLI", "jsonargparse.auto_cli") for name in names
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the program that a command runs: `python x.py`, `python -m pkg`, torchrun, accelerate, env,
 shell scripts that end in one."""
+
 import os
 import re
 import shlex
@@ -8,27 +9,134 @@ import shlex
 PYTHON = re.compile(r"^i?(python|pypy)[0-9.]*(\.exe)?$")
 LAUNCHERS = {"torchrun", "torchrun-script", "accelerate", "deepspeed"}
 # Names of programs beside the one that trains: a script that starts several is about the other.
-OTHERS = re.compile(r"(^|[_./])(eval|test|val|infer|predict|prepare|preprocess|process|download|export|convert|plot|visual|demo|sample|generate|setup|install)", re.I)
+OTHERS = re.compile(
+    r"(^|[_./])(eval|test|val|infer|predict|prepare|preprocess|process|download|export|convert|plot|visual|demo|sample|generate|setup|install)",
+    re.I,
+)
 VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 # Options of launchers that are followed by a value. Other options have none or use =.
 TORCHRUN_VALUES = {
-    "--nnodes", "--nproc_per_node", "--nproc-per-node", "--rdzv_backend", "--rdzv-backend", "--rdzv_endpoint", "--rdzv-endpoint",
-    "--rdzv_id", "--rdzv-id", "--rdzv_conf", "--rdzv-conf", "--max_restarts", "--max-restarts", "--monitor_interval",
-    "--monitor-interval", "--start_method", "--start-method", "--role", "--log_dir", "--log-dir", "-r", "--redirects",
-    "-t", "--tee", "--node_rank", "--node-rank", "--master_addr", "--master-addr", "--master_port", "--master-port",
-    "--local_addr", "--local-addr", "--local-ranks-filter", "--nproc"}
+    "--nnodes",
+    "--nproc_per_node",
+    "--nproc-per-node",
+    "--rdzv_backend",
+    "--rdzv-backend",
+    "--rdzv_endpoint",
+    "--rdzv-endpoint",
+    "--rdzv_id",
+    "--rdzv-id",
+    "--rdzv_conf",
+    "--rdzv-conf",
+    "--max_restarts",
+    "--max-restarts",
+    "--monitor_interval",
+    "--monitor-interval",
+    "--start_method",
+    "--start-method",
+    "--role",
+    "--log_dir",
+    "--log-dir",
+    "-r",
+    "--redirects",
+    "-t",
+    "--tee",
+    "--node_rank",
+    "--node-rank",
+    "--master_addr",
+    "--master-addr",
+    "--master_port",
+    "--master-port",
+    "--local_addr",
+    "--local-addr",
+    "--local-ranks-filter",
+    "--nproc",
+}
 ACCELERATE_FLAGS = {
-    "--cpu", "--multi_gpu", "--tpu", "--ipex", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm", "--quiet", "-q", "--debug", "--no_python",
-    "--use_xpu", "--same_network", "--enable_cpu_affinity", "-m", "--module", "--main_training_function", "--dynamo_use_fullgraph",
-    "--dynamo_use_dynamic", "--fsdp_offload_params", "--multi-gpu", "--use-deepspeed", "--use-fsdp"}
-DEEPSPEED_VALUES = {"--num_gpus", "--num_nodes", "--include", "--exclude", "-i", "-e", "--hostfile", "-H", "--master_port",
-                    "--master_addr", "--launcher", "--launcher_args", "--autotuning"}
-WRAPPERS = {"exec", "nohup", "time", "command", "env", "nice", "ionice", "taskset", "stdbuf", "srun", "xvfb-run", "sudo",
-            "poetry", "uv", "pipenv", "conda", "numactl", "timeout", "setsid", "wandb", "sbatch", "qsub", "bsub", "salloc"}
+    "--cpu",
+    "--multi_gpu",
+    "--tpu",
+    "--ipex",
+    "--use_deepspeed",
+    "--use_fsdp",
+    "--use_megatron_lm",
+    "--quiet",
+    "-q",
+    "--debug",
+    "--no_python",
+    "--use_xpu",
+    "--same_network",
+    "--enable_cpu_affinity",
+    "-m",
+    "--module",
+    "--main_training_function",
+    "--dynamo_use_fullgraph",
+    "--dynamo_use_dynamic",
+    "--fsdp_offload_params",
+    "--multi-gpu",
+    "--use-deepspeed",
+    "--use-fsdp",
+}
+DEEPSPEED_VALUES = {
+    "--num_gpus",
+    "--num_nodes",
+    "--include",
+    "--exclude",
+    "-i",
+    "-e",
+    "--hostfile",
+    "-H",
+    "--master_port",
+    "--master_addr",
+    "--launcher",
+    "--launcher_args",
+    "--autotuning",
+}
+WRAPPERS = {
+    "exec",
+    "nohup",
+    "time",
+    "command",
+    "env",
+    "nice",
+    "ionice",
+    "taskset",
+    "stdbuf",
+    "srun",
+    "xvfb-run",
+    "sudo",
+    "poetry",
+    "uv",
+    "pipenv",
+    "conda",
+    "numactl",
+    "timeout",
+    "setsid",
+    "wandb",
+    "sbatch",
+    "qsub",
+    "bsub",
+    "salloc",
+}
 SHELLS = {"sh", "bash", "zsh", "dash", "ksh"}
 # Modules that run the program named after their options: python -m cProfile -o out train.py.
-RUNNERS = {"cProfile", "profile", "pdb", "trace", "coverage", "scalene", "kernprof", "pyinstrument", "viztracer", "memory_profiler",
-           "debugpy", "ipdb", "torch.utils.bottleneck", "dotenv", "lightning", "fabric"}
+RUNNERS = {
+    "cProfile",
+    "profile",
+    "pdb",
+    "trace",
+    "coverage",
+    "scalene",
+    "kernprof",
+    "pyinstrument",
+    "viztracer",
+    "memory_profiler",
+    "debugpy",
+    "ipdb",
+    "torch.utils.bottleneck",
+    "dotenv",
+    "lightning",
+    "fabric",
+}
 WRAPPER_VALUES = {"-n", "-c", "-u", "-i", "-o", "-e", "-N", "-m", "-p", "-S", "-s", "--signal", "-k"}
 
 
@@ -41,12 +149,18 @@ class Command:
         self.arguments = []
         self.shell = None
         self.problem = None
-        self.where = ""     # the folder that a shell script changes to, below the one it is started in
-        self.paths = []     # PYTHONPATH
+        self.where = ""  # the folder that a shell script changes to, below the one it is started in
+        self.paths = []  # PYTHONPATH
 
     def json(self):
-        return {"kind": self.kind, "script": self.script, "module": self.module, "arguments": self.arguments,
-                "shell": self.shell, "problem": self.problem}
+        return {
+            "kind": self.kind,
+            "script": self.script,
+            "module": self.module,
+            "arguments": self.arguments,
+            "shell": self.shell,
+            "problem": self.problem,
+        }
 
 
 def read_command(argv, folder):
@@ -90,7 +204,12 @@ def _elsewhere(command, argv, folder, depth):
     """What an unknown program starts: mpirun -np 2 python train.py."""
     for number, word in enumerate(argv):
         name = os.path.basename(word)
-        if PYTHON.match(name) or name in LAUNCHERS or word.endswith(".py") and os.path.isfile(os.path.join(folder, word)):
+        if (
+            PYTHON.match(name)
+            or name in LAUNCHERS
+            or word.endswith(".py")
+            and os.path.isfile(os.path.join(folder, word))
+        ):
             return _read(command, argv[number:], folder, depth)
         if word.endswith(".ipynb"):
             return _notebook(command, word)
@@ -236,8 +355,12 @@ def _shell(command, argv, folder, depth):
 
 
 # "$(dirname "$0")": the folder of the script itself; $(cd X && pwd): X.
-OWN_FOLDER = re.compile(r"""\$\(\s*dirname\s+(?:--\s+)?"?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"?\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})"?(?:\s*\))?"?\s*\)""")
-GONE_TO = re.compile(r"""\$\(\s*cd\s+(?:-P\s+)?(?:--\s+)?"?([^"`$()&;|]+?)"?\s*(?:>\s*/dev/null\s*(?:2>&1)?)?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)""")
+OWN_FOLDER = re.compile(
+    r"""\$\(\s*dirname\s+(?:--\s+)?"?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"?\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})"?(?:\s*\))?"?\s*\)"""
+)
+GONE_TO = re.compile(
+    r"""\$\(\s*cd\s+(?:-P\s+)?(?:--\s+)?"?([^"`$()&;|]+?)"?\s*(?:>\s*/dev/null\s*(?:2>&1)?)?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)"""
+)
 ASSIGNMENT = re.compile(r"^(?:export\s+|local\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
 
 
@@ -252,7 +375,9 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
     variables["@"] = variables["*"] = " ".join(shlex.quote(a) for a in arguments)
     variables["#"] = str(len(arguments))
     found, where, paths = [], "", []
-    text = GONE_TO.sub(r"\1", OWN_FOLDER.sub(lambda _: os.path.dirname(os.path.join(os.path.abspath(folder), name)), text))
+    text = GONE_TO.sub(
+        r"\1", OWN_FOLDER.sub(lambda _: os.path.dirname(os.path.join(os.path.abspath(folder), name)), text)
+    )
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = line.strip()
         if not line or line.startswith("#"):
@@ -279,7 +404,11 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
             _read(trial, words, os.path.join(folder, where), depth + 1)
             if trial.kind != "unknown":
                 trial.where = os.path.join(where, trial.where)
-                trial.paths = [path for word in words if word.startswith("PYTHONPATH=") for path in word[11:].split(":") if path] or trial.paths or paths
+                trial.paths = (
+                    [path for word in words if word.startswith("PYTHONPATH=") for path in word[11:].split(":") if path]
+                    or trial.paths
+                    or paths
+                )
                 found.append(trial)
     if not found:
         if not command.problem:
@@ -303,14 +432,14 @@ def _parts(line):
             elif c == "\\" and quote == '"':
                 part.append(c)
                 i += 1
-                c = line[i:i + 1]
+                c = line[i : i + 1]
         elif c in "'\"":
             quote = c
         elif c == "\\":
             part.append(c)
             i += 1
-            c = line[i:i + 1]
-        elif c in ";|" or (c == "&" and line[i - 1:i] != ">" and line[i + 1:i + 2] != ">"):
+            c = line[i : i + 1]
+        elif c in ";|" or (c == "&" and line[i - 1 : i] != ">" and line[i + 1 : i + 2] != ">"):
             parts.append("".join(part))
             part = []
             i += 1
@@ -348,6 +477,7 @@ def _expand(text, variables):
             known = variables.get(name.group(0))
             return known if known else (default.group(1) if default else known or "")
         return variables.get(match.group(2), "")
+
     quoted = re.sub(r'"\$(@|\{@\})"', "$@", text)
     out, quote, i = [], False, 0
     while i < len(quoted):  # nothing is expanded between single quotes

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges by its form how often a condition or block runs, and what a value is used for."""
+
 import ast
 import re
 
@@ -7,10 +8,37 @@ from . import names
 from .scopes import FUNCTIONS, ancestors, dotted
 
 READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone never waits: it raises for a tensor on the device
-STEPS = {"i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id", "iter_num", "steps", "count", "counter",
-         "bi", "nb", "train_step", "current_iter", "total_steps"}  # names that count steps
-INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
-RANKS = re.compile(r"(rank|main_process|is_main|is_primary|is_chief|is_master|master_process|local_rank|is_local)", re.I)
+STEPS = {
+    "i",
+    "step",
+    "idx",
+    "batch_idx",
+    "iteration",
+    "it",
+    "global_step",
+    "iter",
+    "batch_i",
+    "batch",
+    "n_iter",
+    "itr",
+    "batch_id",
+    "iter_num",
+    "steps",
+    "count",
+    "counter",
+    "bi",
+    "nb",
+    "train_step",
+    "current_iter",
+    "total_steps",
+}  # names that count steps
+INTERVAL = re.compile(
+    r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)",
+    re.I,
+)
+RANKS = re.compile(
+    r"(rank|main_process|is_main|is_primary|is_chief|is_master|master_process|local_rank|is_local)", re.I
+)
 
 
 def nested(scope, outer):
@@ -35,7 +63,11 @@ def is_interval(test):
     """Returns whether a test is not true in every step: step % 10 == 0, step == 1,
     should_log, ..."""
     for node in ast.walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mod)
+            and not isinstance(node.left, (ast.Constant, ast.JoinedStr))
+        ):
             return True
         if isinstance(node, (ast.Name, ast.Attribute)):
             text = node.id if isinstance(node, ast.Name) else node.attr
@@ -44,21 +76,35 @@ def is_interval(test):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In)):
             text = (dotted(node.left) or "").rsplit(".", 1)[-1].lower()
             if text in STEPS or (
-                            isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.BinOp) and has_len(node.comparators[0])):
+                isinstance(node.ops[0], ast.Eq)
+                and isinstance(node.comparators[0], ast.BinOp)
+                and has_len(node.comparators[0])
+            ):
                 return True
     return False
 
 
 def first_steps(test):
     """`batch_idx < 20`: returns whether a test is true in the first few steps only."""
-    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE)) and (
-        (dotted(test.left) or "").rsplit(".", 1)[-1].lower() in STEPS and isinstance(test.comparators[0], ast.Constant) and type(test.comparators[0].value) is int
-        and test.comparators[0].value <= 100)
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.Lt, ast.LtE))
+        and (
+            (dotted(test.left) or "").rsplit(".", 1)[-1].lower() in STEPS
+            and isinstance(test.comparators[0], ast.Constant)
+            and type(test.comparators[0].value) is int
+            and test.comparators[0].value <= 100
+        )
+    )
 
 
 def receives(loop):
     """`while viewer.conn: viewer.receive()`: returns whether a loop talks with another program, for as long as there is one."""
-    return isinstance(loop, ast.While) and any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("receive", "recv", "recvfrom", "accept") for n in ast.walk(loop))
+    return isinstance(loop, ast.While) and any(
+        isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("receive", "recv", "recvfrom", "accept")
+        for n in ast.walk(loop)
+    )
 
 
 def runs_once(node):
@@ -70,7 +116,12 @@ def runs_once(node):
             if isinstance(target, ast.Name) and target.id in asked and isinstance(statement.value, ast.Constant):
                 return True
     test = node.test
-    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and "epoch" in (dotted(test.left) or "").lower()
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Eq)
+        and "epoch" in (dotted(test.left) or "").lower()
+    )
 
 
 def has_len(node):
@@ -83,16 +134,28 @@ def ends(body):
         return True
     if isinstance(last, ast.Continue):
         return True
-    return isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and (dotted(last.value.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
+    return (
+        isinstance(last, ast.Expr)
+        and isinstance(last.value, ast.Call)
+        and (dotted(last.value.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
+    )
 
 
 def is_rank(test):
-    return any(RANKS.search(n.id if isinstance(n, ast.Name) else n.attr) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(
+        RANKS.search(n.id if isinstance(n, ast.Name) else n.attr)
+        for n in ast.walk(test)
+        if isinstance(n, (ast.Name, ast.Attribute))
+    )
 
 
 def is_device(test):
-    return any((n.attr if isinstance(n, ast.Attribute) else n.id) in ("is_available", "device_count", "use_cuda", "use_gpu", "cuda", "gpu")
-               for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(
+        (n.attr if isinstance(n, ast.Attribute) else n.id)
+        in ("is_available", "device_count", "use_cuda", "use_gpu", "cuda", "gpu")
+        for n in ast.walk(test)
+        if isinstance(n, (ast.Name, ast.Attribute))
+    )
 
 
 def in_condition(node):
@@ -109,7 +172,10 @@ def in_condition(node):
 
 
 def reads(node):
-    return any(isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in READS | {"float", "int"} for n in ast.walk(node))
+    return any(
+        isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in READS | {"float", "int"}
+        for n in ast.walk(node)
+    )
 
 
 def tensor_guard(node):
@@ -118,7 +184,13 @@ def tensor_guard(node):
     for up in ancestors(node):
         if isinstance(up, (ast.If, ast.IfExp)):
             for call in ast.walk(up.test):
-                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor", "type"):
+                if isinstance(call, ast.Call) and dotted(call.func) in (
+                    "isinstance",
+                    "hasattr",
+                    "torch.is_tensor",
+                    "is_tensor",
+                    "type",
+                ):
                     return True
         if isinstance(up, FUNCTIONS):
             return False
@@ -129,8 +201,14 @@ def asks_tensor(test):
     """Returns whether a test is `isinstance(v, torch.Tensor)`: true whenever a tensor comes here."""
     if not isinstance(test, ast.Call):
         return False
-    return dotted(test.func) in ("torch.is_tensor", "is_tensor") or dotted(test.func) == "isinstance" and len(test.args) > 1 and any(
-        (dotted(one) or "").rsplit(".", 1)[-1] == "Tensor" for one in getattr(test.args[1], "elts", [test.args[1]]))
+    return (
+        dotted(test.func) in ("torch.is_tensor", "is_tensor")
+        or dotted(test.func) == "isinstance"
+        and len(test.args) > 1
+        and any(
+            (dotted(one) or "").rsplit(".", 1)[-1] == "Tensor" for one in getattr(test.args[1], "elts", [test.args[1]])
+        )
+    )
 
 
 def is_evaluation(scope):
@@ -152,7 +230,11 @@ def name_evaluates(scope):
 
 
 def log_name(last):
-    return bool(re.search(r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I))
+    return bool(
+        re.search(
+            r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I
+        )
+    )
 
 
 def no_gradients(node):

@@ -1,21 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the configuration files that a program reads: named in its command, in an option's default,
 opened by the source, or by hydra."""
+
 import ast
 import os
 import re
 
 from . import names
+from .literals import argument_of, literal
 from .scopes import dotted
 from .source import Problem, Text
 from .toml_tree import read_toml
 from .tree import TreeError
-from .literals import argument_of, literal
 from .yaml_tree import read_json, read_yaml
 
 FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
-OPENERS = ("open", "load", "merge_from_file", "fromfile", "safe_load", "load_config", "parse_file", "read_text", "Path", "from_yaml", "from_yaml_file", "from_json",
-           "from_json_file", "load_yaml", "read_yaml", "HParam", "get_config", "read_config", "parse_config", "load_cfg", "get_hparams_from_file", "load_yaml_config")
+OPENERS = (
+    "open",
+    "load",
+    "merge_from_file",
+    "fromfile",
+    "safe_load",
+    "load_config",
+    "parse_file",
+    "read_text",
+    "Path",
+    "from_yaml",
+    "from_yaml_file",
+    "from_json",
+    "from_json_file",
+    "load_yaml",
+    "read_yaml",
+    "HParam",
+    "get_config",
+    "read_config",
+    "parse_config",
+    "load_cfg",
+    "get_hparams_from_file",
+    "load_yaml_config",
+)
 NAMES_CLASS = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
 JSON_MOST = 1 << 20  # larger ones are data
 
@@ -46,10 +69,18 @@ class Configs:
 
     def _targets(self):
         """Loads classes that a configuration names as text: `_target_: src.model.Net`."""
-        by_name = any(source.index.calls_named("import_module", "__import__", "locate") for source in self.project.order if source.index is not None)
+        by_name = any(
+            source.index.calls_named("import_module", "__import__", "locate")
+            for source in self.project.order
+            if source.index is not None
+        )
         for declaration in list(self.settings.all):
             text = (declaration.value or {}).get("literal")
-            if (by_name or declaration.key in names.TARGETS or declaration.key == "class_path") and isinstance(text, str) and NAMES_CLASS.match(text):
+            if (
+                (by_name or declaration.key in names.TARGETS or declaration.key == "class_path")
+                and isinstance(text, str)
+                and NAMES_CLASS.match(text)
+            ):
                 self._load(text.rsplit(".", 1)[0], os.path.join(self.project.folder, os.path.dirname(declaration.file)))
         self.project.follow()
 
@@ -73,7 +104,11 @@ class Configs:
     def _try(self, text, source, how, at, certainty):
         if os.path.splitext(text)[1].lower() not in FORMATS or len(text) > 300 or "\0" in text:
             return False
-        bases = [self.project.where] + ([os.path.dirname(source.path)] if source is not None else []) + self.project.roots[:1]
+        bases = (
+            [self.project.where]
+            + ([os.path.dirname(source.path)] if source is not None else [])
+            + self.project.roots[:1]
+        )
         for base in bases:
             path = os.path.join(base, text)
             if os.path.isfile(path):
@@ -86,7 +121,11 @@ class Configs:
         calls that open files."""
         for call in source.index.calls if source.index.names_config else source.index.calls_named(*OPENERS):
             for argument in call.args[:2]:  # Config('training.yml')
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.endswith((".yaml", ".yml", ".toml")):
+                if (
+                    isinstance(argument, ast.Constant)
+                    and isinstance(argument.value, str)
+                    and argument.value.endswith((".yaml", ".yml", ".toml"))
+                ):
                     self._try(argument.value, source, "opened", source.place(call), "likely")
             name = dotted(call.func) or ""
             last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
@@ -153,7 +192,9 @@ class Configs:
             group = group.lstrip("/")
         else:
             group = os.path.join(os.path.dirname(os.path.relpath(path, base)), group)
-        where = prefix + tuple(p for p in (package or group.replace(os.sep, "/")).replace("/", ".").split(".") if p and p != "_global_")
+        where = prefix + tuple(
+            p for p in (package or group.replace(os.sep, "/")).replace("/", ".").split(".") if p and p != "_global_"
+        )
         if package == "_global_" or not self.packages:
             where = ()
         self._compose(base, os.path.join(group, choice), where, at, depth + 1)
@@ -204,7 +245,13 @@ class Configs:
             return
         source = self.project.load(path)
         self._imported(source)
-        self.found[os.path.realpath(path)] = {"how": "command", "at": None, "certainty": "certain", "format": "python", "text": source}
+        self.found[os.path.realpath(path)] = {
+            "how": "command",
+            "at": None,
+            "certainty": "certain",
+            "format": "python",
+            "text": source,
+        }
 
     def _imported(self, source):
         """A Python configuration, and the project's files that it takes its defaults from."""
@@ -217,5 +264,13 @@ class Configs:
                 self._imported(found)
 
     def json(self):
-        return [entry["text"].describe(how=entry["how"], at=entry["at"], certainty=entry["certainty"], format=entry["format"], keys=entry.get("keys", []))
-                for entry in self.found.values()]
+        return [
+            entry["text"].describe(
+                how=entry["how"],
+                at=entry["at"],
+                certainty=entry["certainty"],
+                format=entry["format"],
+                keys=entry.get("keys", []),
+            )
+            for entry in self.found.values()
+        ]

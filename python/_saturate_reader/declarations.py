@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One declared setting: its place, its value, and the places that read and write it."""
+
 import ast
 
 from .literals import literal
@@ -18,8 +19,12 @@ def value_of(source, node):
     if node is None:
         return None
     known, value = literal(node)
-    entry = {"bytes": source.span(node), "line": node.lineno, "text": source.text(node),
-             "type": type_name(value) if known else "expression"}
+    entry = {
+        "bytes": source.span(node),
+        "line": node.lineno,
+        "text": source.text(node),
+        "type": type_name(value) if known else "expression",
+    }
     if known and plain(value):
         entry["literal"] = list(value) if isinstance(value, (tuple, set)) else value
     return entry
@@ -32,8 +37,12 @@ def plain(value, depth=0):
         return value == value and value not in (float("inf"), float("-inf"))
     if isinstance(value, (list, tuple, set)):
         return depth < 20 and len(value) < 100 and all(plain(v, depth + 1) for v in value)
-    return isinstance(value, dict) and depth < 20 and len(value) < 100 and all(
-        isinstance(k, str) and plain(v, depth + 1) for k, v in value.items())
+    return (
+        isinstance(value, dict)
+        and depth < 20
+        and len(value) < 100
+        and all(isinstance(k, str) and plain(v, depth + 1) for k, v in value.items())
+    )
 
 
 class Declaration:
@@ -52,13 +61,24 @@ class Declaration:
         self.reads = []
         self.writes = []
         self.escapes = None
-        self.node = None      # the ast node of a declaration in Python
-        self.scope = None     # class that the field or attribute belongs to
+        self.node = None  # the ast node of a declaration in Python
+        self.scope = None  # class that the field or attribute belongs to
         self.leaf = True
 
     def json(self):
-        entry = {"id": self.id, "kind": self.kind, "setting": self.setting, "key": self.key, "file": self.file, "line": self.line,
-                 "bytes": self.span, "value": self.value, "reads": self.reads, "writes": self.writes, "escapes": self.escapes}
+        entry = {
+            "id": self.id,
+            "kind": self.kind,
+            "setting": self.setting,
+            "key": self.key,
+            "file": self.file,
+            "line": self.line,
+            "bytes": self.span,
+            "value": self.value,
+            "reads": self.reads,
+            "writes": self.writes,
+            "escapes": self.escapes,
+        }
         if self.kind in ("constant", "variable"):
             entry["branch"] = any(isinstance(up, ast.If) and not is_main(up.test) for up in ancestors(self.node))
         entry.update(self.more)

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places that edits need: after the imports, around forward pass and loss, after the model, and the
 uses of sums and lists of losses."""
+
 import ast
 import re
 
 from .conditions import is_interval
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, statement_of
 
-MODEL_NAME = re.compile(r"(^|[._])(model|net|network|module|backbone|generator|discriminator|encoder|decoder|[a-z0-9]*net[0-9gd]*|model_[a-z0-9]+)$", re.I)
+MODEL_NAME = re.compile(
+    r"(^|[._])(model|net|network|module|backbone|generator|discriminator|encoder|decoder|[a-z0-9]*net[0-9gd]*|model_[a-z0-9]+)$",
+    re.I,
+)
 LOGGED = re.compile(r"log|print|disp|report|verbose|freq|interval|every|show|summary|tensorboard|plot|vis|write", re.I)
 COUNTED = re.compile(r"accum|eval|val|test|save|check|ckpt|snapshot|update|sync", re.I)
-STATEMENTS = {ast.Expr: "expression", ast.Assign: "assign", ast.AnnAssign: "assign", ast.AugAssign: "augmented", ast.Return: "return",
-              ast.If: "condition", ast.While: "condition"}
+STATEMENTS = {
+    ast.Expr: "expression",
+    ast.Assign: "assign",
+    ast.AnnAssign: "assign",
+    ast.AugAssign: "augmented",
+    ast.Return: "return",
+    ast.If: "condition",
+    ast.While: "condition",
+}
 DEEPEST = 4
 
 
@@ -52,7 +63,12 @@ class Edits:
         name = None
         for text, bindings in source.index.top.names.items():
             for binding in bindings:
-                if binding.kind == "import" and binding.module == "torch" and binding.attr is None and binding.node.up is source.tree:
+                if (
+                    binding.kind == "import"
+                    and binding.module == "torch"
+                    and binding.attr is None
+                    and binding.node.up is source.tree
+                ):
                     name = text
         span = None
         if last is not None and self._alone(source, last):
@@ -63,7 +79,7 @@ class Edits:
     def _alone(source, statement):
         line = source.starts[statement.end_lineno - 1]
         end = source.starts[statement.end_lineno] if statement.end_lineno < len(source.starts) else len(source.data)
-        rest = source.data[source.span(statement)[1]:end].strip()
+        rest = source.data[source.span(statement)[1] : end].strip()
         return line <= end and (not rest or rest.startswith(b"#"))
 
     # Loops
@@ -75,8 +91,11 @@ class Edits:
             return out
         backward = [call for call in loop.scope.calls if self.loops.is_backward(call) and self._inside(call, loop)]
         if len(backward) != 1:
-            out["compute_why"] = "backward() is called at %d places in the step" % len(backward) if backward else (
-                "backward() is called in another function")
+            out["compute_why"] = (
+                "backward() is called at %d places in the step" % len(backward)
+                if backward
+                else ("backward() is called in another function")
+            )
             return out
         call = backward[0]
         loss = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -116,11 +135,16 @@ class Edits:
                 first, forward = index, call
         if first is None:
             return "the forward pass is not in the block that calls backward()"
-        for statement in block[first:last + 1]:
+        for statement in block[first : last + 1]:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom, ast.FunctionDef)):
                     return "forward pass and loss are mixed with a return"
-                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("backward", "step", "numpy", "tolist"):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
+                    "backward",
+                    "step",
+                    "numpy",
+                    "tolist",
+                ):
                     return "forward pass and loss are mixed with %s()" % node.func.attr
         if self._goes_to_numpy(loop):
             return "outputs of the step go to NumPy, which has no bf16"
@@ -134,7 +158,11 @@ class Edits:
                     continue
                 if getattr(call.func, "attr", "") != "numpy" or call.args:
                     continue
-                chain = [n.func.attr for n in ast.walk(call.func) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+                chain = [
+                    n.func.attr
+                    for n in ast.walk(call.func)
+                    if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+                ]
                 if "float" not in chain and "double" not in chain:
                     return True
         return False
@@ -161,7 +189,20 @@ class Edits:
     def _runs_module(self, call, depth, seen):
         name = dotted(call.func) or ""
         last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
-        if last in ("to", "cuda", "zero_grad", "train", "eval", "parameters", "step", "item", "cpu", "update", "size", "backward"):
+        if last in (
+            "to",
+            "cuda",
+            "zero_grad",
+            "train",
+            "eval",
+            "parameters",
+            "step",
+            "item",
+            "cpu",
+            "update",
+            "size",
+            "backward",
+        ):
             return False
         values = self.values.of(call.func)
         if any(self.tensors.is_module(value) for value in values):
@@ -183,12 +224,25 @@ class Edits:
 
     def _model(self, loop):
         """Finds the optimizer that the loop steps, and the last statement that binds or moves its model."""
-        made = [node for node, entry in self.calls.by_node.items() if entry["kind"] == "optimizer" and isinstance(node, ast.Call) and node.args]
+        made = [
+            node
+            for node, entry in self.calls.by_node.items()
+            if entry["kind"] == "optimizer" and isinstance(node, ast.Call) and node.args
+        ]
         owner = loop.scope.owner
-        near = [node for node in made if node.scope is loop.scope] or [node for node in made if owner is not None and node.scope.owner is owner]
+        near = [node for node in made if node.scope is loop.scope] or [
+            node for node in made if owner is not None and node.scope.owner is owner
+        ]
         for node in near or made:  # prefers those next to the loop
             entry = self.calls.by_node[node]
-            owner = next((n.func.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "parameters"), None)
+            owner = next(
+                (
+                    n.func.value
+                    for n in ast.walk(node.args[0])
+                    if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "parameters"
+                ),
+                None,
+            )
             target = dotted(owner) if owner is not None else None
             if target is None:
                 continue
@@ -208,13 +262,26 @@ class Edits:
         classes = {value[1] for value in self.values.of(model) if value[0] == "inst"}
         if not classes:
             return True  # of a library, or not followed
-        return any(value[0] == "inst" and any(value[1] in self.values.lineage(one)[0] or one in self.values.lineage(value[1])[0] for one in classes)
-                   for source in self.project.order if source.index is not None for call in source.index.calls for value in self.values.of(call.func))
+        return any(
+            value[0] == "inst"
+            and any(
+                value[1] in self.values.lineage(one)[0] or one in self.values.lineage(value[1])[0] for one in classes
+            )
+            for source in self.project.order
+            if source.index is not None
+            for call in source.index.calls
+            for value in self.values.of(call.func)
+        )
 
     @staticmethod
     def _moves(statement, target):
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cuda", "to") and dotted(node.func.value) == target:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("cuda", "to")
+                and dotted(node.func.value) == target
+            ):
                 return True
         return False
 
@@ -227,21 +294,35 @@ class Edits:
         if target is None:
             return None
         name, scope, source = target.id, target.scope, statement.src
-        if name in scope.outer or not scope.is_function and (source is not self.project.entry or scope.parent is not None or source.index.rewrites):
+        if (
+            name in scope.outer
+            or not scope.is_function
+            and (source is not self.project.entry or scope.parent is not None or source.index.rewrites)
+        ):
             return None
         number = "same" if holds == "list" and statement.value.args[0] is wait.node else _number(wait.value)
         block, position = block_of(wait.loop.node)
-        before, behind = block[:position], block[position + 1:]
+        before, behind = block[:position], block[position + 1 :]
         begins, ends = [], []
         for binding in scope.names.get(name, ()):
             start = binding.expr
-            if binding.path and isinstance(start, ast.Tuple) and len(binding.path) == 1 and isinstance(binding.path[0], int):  # total, n = 0, 0
+            if (
+                binding.path
+                and isinstance(start, ast.Tuple)
+                and len(binding.path) == 1
+                and isinstance(binding.path[0], int)
+            ):  # total, n = 0, 0
                 start = start.elts[binding.path[0]]
             if binding.kind == "value" and _starts(start, holds):
                 begins.append(binding.node)
             elif binding.node is statement:
                 continue
-            elif isinstance(binding.node, ast.AugAssign) and holds == "sum" and number != "int" and binding.node in behind:
+            elif (
+                isinstance(binding.node, ast.AugAssign)
+                and holds == "sum"
+                and number != "int"
+                and binding.node in behind
+            ):
                 continue  # total /= steps
             elif binding.kind == "value" and not binding.path and binding.node in behind:
                 ends.append(binding.node)  # losses = np.mean(losses): from here on the name means something else
@@ -275,7 +356,11 @@ class Edits:
                 return None
             if isinstance(up, ast.If) and is_interval(up.test):
                 found = self.calls.interval(wait.node)
-                return dict(found, is_log=bool(LOGGED.search(found["text"])) and not COUNTED.search(found["text"])) if found else None
+                return (
+                    dict(found, is_log=bool(LOGGED.search(found["text"])) and not COUNTED.search(found["text"]))
+                    if found
+                    else None
+                )
         return None
 
     def _when(self, node, loop):
@@ -289,11 +374,21 @@ class Edits:
 
 def _collects(statement):
     """Returns the name in `total += x` or `values.append(x)`, and whether it is a sum or a list."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.target, ast.Name):
+    if (
+        isinstance(statement, ast.AugAssign)
+        and isinstance(statement.op, ast.Add)
+        and isinstance(statement.target, ast.Name)
+    ):
         return statement.target, "sum"
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append" and isinstance(call.func.value, ast.Name) and len(
-            call.args) == 1 and not call.keywords:
+    if (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and isinstance(call.func.value, ast.Name)
+        and len(call.args) == 1
+        and not call.keywords
+    ):
         return call.func.value, "list"
     return None, None
 
@@ -301,7 +396,13 @@ def _collects(statement):
 def _starts(start, holds):
     """Returns whether a sum or a list starts with this expression."""
     if holds == "list":
-        return isinstance(start, ast.List) and not start.elts or isinstance(start, ast.Call) and getattr(start.func, "id", "") == "list" and not start.args
+        return (
+            isinstance(start, ast.List)
+            and not start.elts
+            or isinstance(start, ast.Call)
+            and getattr(start.func, "id", "") == "list"
+            and not start.args
+        )
     return isinstance(start, ast.Constant) and isinstance(start.value, (int, float))
 
 
@@ -334,6 +435,10 @@ def _number(value):
     """Returns int for a count of hits, float for anything else."""
     if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "sum" and not value.args:
         inner = value.func.value
-        if isinstance(inner, ast.Compare) or isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in ("eq", "ne", "gt", "lt", "ge", "le"):
+        if (
+            isinstance(inner, ast.Compare)
+            or isinstance(inner, ast.Call)
+            and getattr(inner.func, "attr", "") in ("eq", "ne", "gt", "lt", "ge", "le")
+        ):
             return "int"
     return "float"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of a configuration that is a dict in the program, which nothing asks for (a part of Effect)."""
+
 import ast
 import re
 
@@ -9,7 +10,10 @@ from .reads_whole import shows_only
 from .scopes import dotted
 
 # Names of dicts that are a configuration.
-CONFIGURATION = re.compile(r"(^|_)(conf|config|configs|configuration|cfg|cfgs|opt|options|params|parameters|hparams|hyper_?parameters|hyper_?params|settings|args|hp)($|_)", re.I)
+CONFIGURATION = re.compile(
+    r"(^|_)(conf|config|configs|configuration|cfg|cfgs|opt|options|params|parameters|hparams|hyper_?parameters|hyper_?params|settings|args|hp)($|_)",
+    re.I,
+)
 SMALLEST = 4  # so many keys make a configuration
 PRINTS = {"print", "pprint", "pp", "info", "debug", "pformat", "len", "str", "repr"}
 ASKS = ("get", "pop", "setdefault")
@@ -26,8 +30,18 @@ class Boxes:
         elsewhere = self.project.scan_others({d.key for d, _ in found})
         for declaration, source in found:
             if not self._read_elsewhere(declaration, elsewhere.get(declaration.key, ())):
-                entry = {"file": declaration.file, "line": declaration.line, "bytes": declaration.span, "declaration": None, "setting": declaration.setting,
-                         "kind": "never read", "certainty": "certain", "at": None, "instead": None, "why": "nothing in this project reads it"}
+                entry = {
+                    "file": declaration.file,
+                    "line": declaration.line,
+                    "bytes": declaration.span,
+                    "declaration": None,
+                    "setting": declaration.setting,
+                    "kind": "never read",
+                    "certainty": "certain",
+                    "at": None,
+                    "instead": None,
+                    "why": "nothing in this project reads it",
+                }
                 self.found.append(entry)
 
     def _dicts(self):
@@ -36,21 +50,46 @@ class Boxes:
                 if scope.is_class or scope.is_function and self.reach.runs(scope) is None:
                     continue
                 for name, bindings in scope.names.items():
-                    if len(bindings) == 1 and bindings[0].kind == "value" and not bindings[0].path and CONFIGURATION.search(name) and isinstance(
-                            bindings[0].expr, ast.Dict) and isinstance(bindings[0].node, (ast.Assign, ast.AnnAssign)):
+                    if (
+                        len(bindings) == 1
+                        and bindings[0].kind == "value"
+                        and not bindings[0].path
+                        and CONFIGURATION.search(name)
+                        and isinstance(bindings[0].expr, ast.Dict)
+                        and isinstance(bindings[0].node, (ast.Assign, ast.AnnAssign))
+                    ):
                         yield bindings[0]
 
     def _unasked_of(self, binding, box, path, found):
         asked = set()
         keys = [literal(key)[1] if key is not None and literal(key)[0] else None for key in box.keys]
-        if len(set(keys)) < len(keys) or not all(isinstance(key, str) for key in keys) or not self._asked_of(binding, box, asked):
+        if (
+            len(set(keys)) < len(keys)
+            or not all(isinstance(key, str) for key in keys)
+            or not self._asked_of(binding, box, asked)
+        ):
             return
         source = binding.scope.source
         if len(keys) >= SMALLEST and 2 * len(asked.intersection(keys)) >= len(keys):
             for key, node, value in zip(keys, box.keys, box.values):
                 if key not in asked and literal(value)[0] and not key.startswith("_"):
                     setting = ".".join(path + (key,))
-                    found.append((Declaration("key", setting, key, None, path + (key,), source.file, node.lineno, source.span(node), None), source))
+                    found.append(
+                        (
+                            Declaration(
+                                "key",
+                                setting,
+                                key,
+                                None,
+                                path + (key,),
+                                source.file,
+                                node.lineno,
+                                source.span(node),
+                                None,
+                            ),
+                            source,
+                        )
+                    )
         for key, value in zip(keys, box.values):
             if key in asked and isinstance(value, ast.Dict):
                 self._unasked_of(binding, value, path + (key,), found)
@@ -62,14 +101,21 @@ class Boxes:
             if not all(self.values.of(load) == (whole,) for load in self._loads_of(binding)):
                 return False
             if binding.scope.parent is None and any(
-                    not isinstance(load.up, ast.Attribute) and ("mod", binding.scope.source) in self.values.of(load)
-                    for other in self.project.order if other.index is not None for load in other.index.loads):
+                not isinstance(load.up, ast.Attribute) and ("mod", binding.scope.source) in self.values.of(load)
+                for other in self.project.order
+                if other.index is not None
+                for load in other.index.loads
+            ):
                 return False
         for source in self.project.order:
             index = source.index
             for nodes in (index.loads, index.attributes, index.subscripts, index.calls) if index is not None else ():
                 for node in nodes:
-                    if node not in self.values.library and whole in self.values.of(node) and not self._asks(node, whole, asked):
+                    if (
+                        node not in self.values.library
+                        and whole in self.values.of(node)
+                        and not self._asks(node, whole, asked)
+                    ):
                         return False
         return True
 
@@ -77,7 +123,11 @@ class Boxes:
         name = binding.name
         if binding.scope.is_function:
             return self._loads(binding.scope, name)
-        return [load for load in binding.scope.source.index.loads if load.id == name and binding in (self.values.lookup(load) or ())]
+        return [
+            load
+            for load in binding.scope.source.index.loads
+            if load.id == name and binding in (self.values.lookup(load) or ())
+        ]
 
     def _asks(self, node, whole, asked):
         """Notes the key that a use of a dict asks for. Returns False if it may ask for others."""
@@ -90,18 +140,32 @@ class Boxes:
                 return self._ask_key(call.args[0], asked)
             if up.attr == "update":
                 return True
-            return up.attr in ("items", "keys") and isinstance(call.up, (ast.For, ast.AsyncFor)) and call.up.iter is call and shows_only(call.up)
+            return (
+                up.attr in ("items", "keys")
+                and isinstance(call.up, (ast.For, ast.AsyncFor))
+                and call.up.iter is call
+                and shows_only(call.up)
+            )
         if isinstance(up, ast.Subscript) and up.value is node:
             return True if isinstance(up.ctx, ast.Store) and literal(up.slice)[0] else self._ask_key(up.slice, asked)
-        if isinstance(up, ast.Compare) and len(up.ops) == 1 and isinstance(up.ops[0], (ast.In, ast.NotIn)) and up.comparators[0] is node:
+        if (
+            isinstance(up, ast.Compare)
+            and len(up.ops) == 1
+            and isinstance(up.ops[0], (ast.In, ast.NotIn))
+            and up.comparators[0] is node
+        ):
             return self._ask_key(up.left, asked)
         if isinstance(up, (ast.FormattedValue, ast.Expr)):
             return True
         if isinstance(up, ast.Return):
             callers = self.values.callers.get(up.scope, ())
-            return bool(callers) and all(whole in self.values.of(one[0] if isinstance(one, tuple) else one) for one in callers)
+            return bool(callers) and all(
+                whole in self.values.of(one[0] if isinstance(one, tuple) else one) for one in callers
+            )
         if isinstance(up, (ast.Assign, ast.AnnAssign)) and up.value is node:
-            return all(self._holds(target, whole) for target in (up.targets if isinstance(up, ast.Assign) else [up.target]))
+            return all(
+                self._holds(target, whole) for target in (up.targets if isinstance(up, ast.Assign) else [up.target])
+            )
         if isinstance(up, ast.keyword):
             if up.arg is None:
                 return False
@@ -122,15 +186,26 @@ class Boxes:
     def _holds(self, target, whole):
         """Returns whether what a dict is assigned to is known to be that dict wherever it is read."""
         if isinstance(target, ast.Name):
-            return all(whole in self.values.of(load) for load in target.scope.source.index.loads if load.id == target.id)
+            return all(
+                whole in self.values.of(load) for load in target.scope.source.index.loads if load.id == target.id
+            )
         if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
-            return all(whole in self.values.of(node) or any(v[0] != "opaque" for v in self.values.of(node))
-                       for source in self.project.order if source.index is not None for node in source.index.attributes if node.attr == target.attr)
+            return all(
+                whole in self.values.of(node) or any(v[0] != "opaque" for v in self.values.of(node))
+                for source in self.project.order
+                if source.index is not None
+                for node in source.index.attributes
+                if node.attr == target.attr
+            )
         return False
 
     def _passes(self, scope, name, whole):
         if name is None or name not in [param for param, _, how in scope.params if how in ("position", "keyword")]:
             return False
-        if any(getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec") or getattr(call.func, "attr", "") == "save_hyperparameters" for call in scope.calls):
+        if any(
+            getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec")
+            or getattr(call.func, "attr", "") == "save_hyperparameters"
+            for call in scope.calls
+        ):
             return False
         return all(whole in self.values.of(load) for load in self._loads(scope, name))

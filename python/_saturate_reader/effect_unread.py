@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that nothing reads, after ruling out every unseen reader (a part of Effect)."""
+
 import ast
 import os
 import re
 
 from . import names
 from .conditions import nested
+from .effect_elsewhere import Elsewhere
 from .effect_unused import SETTING
+from .effect_whole import Whole
 from .literals import literal
-from .reads_keys import TENSOR_ATTRIBUTES
-from .reads_whole import shows_only
-from .scopes import ancestors, dotted, function_of, is_main
-from .settings import LOOSE
-from .source import Source
+from .scopes import function_of
 
-HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
+HYDRA_OWN = {
+    "_target_",
+    "_partial_",
+    "_recursive_",
+    "_convert_",
+    "defaults",
+    "hydra",
+    "class_path",
+    "init_args",
+    "_self_",
+    "_args_",
+    "_name_",
+    "_group_",
+}
 
 FAIR = 6  # so many keys are read by the program that opens a file: it is its own configuration
 
@@ -22,11 +34,17 @@ FAIR = 6  # so many keys are read by the program that opens a file: it is its ow
 CONFIGURES = re.compile(r"conf|cfg|param|setting|option", re.I)
 
 
-class Unread:
+class Unread(Whole, Elsewhere):
     def _candidates(self):
         for declaration in self.settings.all:
-            if declaration.reads and not self._read_in_vain(declaration) or not declaration.leaf or declaration.key in HYDRA_OWN or declaration.key.startswith("_") or any(
-                    p in HYDRA_OWN for p in declaration.path[:-1]):
+            if (
+                declaration.reads
+                and not self._read_in_vain(declaration)
+                or not declaration.leaf
+                or declaration.key in HYDRA_OWN
+                or declaration.key.startswith("_")
+                or any(p in HYDRA_OWN for p in declaration.path[:-1])
+            ):
                 continue
             if declaration.kind == "option":
                 if not self.reads.loads["args"] or declaration.root is None or declaration.key == "local_rank":
@@ -34,13 +52,23 @@ class Unread:
             elif declaration.kind in ("yaml", "json", "toml"):
                 if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
                     continue
-                if self._how(declaration) == "opened" and declaration.kind == "json" and not CONFIGURES.search(os.path.basename(declaration.file)):
+                if (
+                    self._how(declaration) == "opened"
+                    and declaration.kind == "json"
+                    and not CONFIGURES.search(os.path.basename(declaration.file))
+                ):
                     continue  # data perhaps
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
             elif declaration.kind == "yacs":
-                if not self.reads.loads["file"] or self._is_preset(declaration) or any(
-                        d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
+                if (
+                    not self.reads.loads["file"]
+                    or self._is_preset(declaration)
+                    or any(
+                        d.path == declaration.path and d.kind != "yacs"
+                        for d in self.settings.by_path[("file", declaration.key)]
+                    )
+                ):
                     continue  # or reported at the configuration file that sets it
             elif declaration.kind == "dataclass":
                 if declaration.value is None:
@@ -48,7 +76,9 @@ class Unread:
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
                     if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
                         continue
-                elif "_target_" in declaration.scope.names or not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
+                elif "_target_" in declaration.scope.names or not any(
+                    d.reads for d in self.settings.all if d.scope is declaration.scope
+                ):
                     continue  # with _target_, the object that hydra makes takes the field
                 spread = self._spread_class(declaration.scope)
                 if spread == "gone" or spread and declaration.key in self._words():
@@ -56,17 +86,30 @@ class Unread:
             elif declaration.kind == "attribute":
                 if declaration.key.startswith("__") or (declaration.value or {}).get("type") in (None, "expression"):
                     continue
-                if declaration.key in self._words() and (not self._closed(declaration.scope) or self._named_inside(declaration)):
+                if declaration.key in self._words() and (
+                    not self._closed(declaration.scope) or self._named_inside(declaration)
+                ):
                     continue
                 if not self._in_use(declaration.scope):
                     continue
             elif declaration.kind in ("constant", "variable"):
-                if declaration.key in self._words() or declaration.scope.source.index.rewrites or declaration.scope.parent is not None:
+                if (
+                    declaration.key in self._words()
+                    or declaration.scope.source.index.rewrites
+                    or declaration.scope.parent is not None
+                ):
                     continue
                 if declaration.file == self.project.entry.file:
-                    if not SETTING.search(declaration.key) or (declaration.value or {}).get("type") not in ("int", "float", "bool"):
+                    if not SETTING.search(declaration.key) or (declaration.value or {}).get("type") not in (
+                        "int",
+                        "float",
+                        "bool",
+                    ):
                         continue
-                elif not self._config_module(declaration.scope.source) or len(declaration.scope.names[declaration.key]) > 1:
+                elif (
+                    not self._config_module(declaration.scope.source)
+                    or len(declaration.scope.names[declaration.key]) > 1
+                ):
                     continue
             else:
                 continue
@@ -83,47 +126,88 @@ class Unread:
         while scope.parent is not None and scope.parent.parent is not None:
             scope = scope.parent
         if scope not in self._uncalled:
-            self._uncalled[scope] = scope.is_function and scope not in self.values.callers and self.reach.runs(scope) is None and (
-                not scope.node.decorator_list and scope.name != "main" and scope.name not in self._words() and not self._called_by_text()
-                and not self.project.scan_others({scope.name}))
+            self._uncalled[scope] = (
+                scope.is_function
+                and scope not in self.values.callers
+                and self.reach.runs(scope) is None
+                and (
+                    not scope.node.decorator_list
+                    and scope.name != "main"
+                    and scope.name not in self._words()
+                    and not self._called_by_text()
+                    and not self.project.scan_others({scope.name})
+                )
+            )
         return self._uncalled[scope]
 
     def _called_by_text(self):
         """Returns whether the program finds functions by computed names: eval(), import_module(), getattr(module, name)."""
         if self._text_calls is None:
             self._text_calls = any(
-                call.func.id != "getattr" or len(call.args) > 1 and not literal(call.args[1])[0] and any(v[0] in ("mod", "mods") for v in self.values.of(call.args[0]))
-                for source in self.project.order if source.index is not None
-                for call in source.index.calls_named("eval", "exec", "globals", "__import__", "getattr") if isinstance(call.func, ast.Name)) or any(
-                    source.index.calls_named("import_module") for source in self.project.order if source.index is not None)
+                call.func.id != "getattr"
+                or len(call.args) > 1
+                and not literal(call.args[1])[0]
+                and any(v[0] in ("mod", "mods") for v in self.values.of(call.args[0]))
+                for source in self.project.order
+                if source.index is not None
+                for call in source.index.calls_named("eval", "exec", "globals", "__import__", "getattr")
+                if isinstance(call.func, ast.Name)
+            ) or any(
+                source.index.calls_named("import_module") for source in self.project.order if source.index is not None
+            )
         return self._text_calls
 
     def _config_module(self, source):
         """Returns whether a module is there for its constants, most of which are read, and is only asked for them by name."""
         if source not in self._modules:
             own = [d for d in self.settings.all if d.scope is source.index.top and d.kind in ("constant", "variable")]
-            self._modules[source] = bool(CONFIGURES.search(os.path.basename(source.file))) and 2 * sum(
-                1 for d in own if d.reads or d.key in self._words()) > len(own) and not any(
+            self._modules[source] = (
+                bool(CONFIGURES.search(os.path.basename(source.file)))
+                and 2 * sum(1 for d in own if d.reads or d.key in self._words()) > len(own)
+                and not any(
                     not isinstance(load.up, ast.Attribute) and ("mod", source) in self.values.of(load)
-                    for other in self.project.order if other.index is not None for load in other.index.loads)
+                    for other in self.project.order
+                    if other.index is not None
+                    for load in other.index.loads
+                )
+            )
         return self._modules[source]
 
     def _in_use(self, scope):
         """Returns whether running code reads a field of this class."""
-        return any(self.reach.runs(function_of(node)) for d in self.reads.fields_of(scope) for node in self.reads.nodes.get(d, ()))
+        return any(
+            self.reach.runs(function_of(node))
+            for d in self.reads.fields_of(scope)
+            for node in self.reads.nodes.get(d, ())
+        )
 
     def _closed(self, scope):
         """Returns whether every use of this class and of its objects is followed: a field that is not seen to be read is not read."""
         if scope not in self._closes:
             outside = [base for base in self.values.lineage(scope)[1] if base not in ("object", "builtins.object")]
-            self._closes[scope] = not outside and not self.values.dynamic(scope) and self._spread_class(scope) != "gone" and all(
-                self._use_followed(load) for source in self.project.order if source.index is not None for load in source.index.loads
-                if any(v[0] in ("cls", "inst") and scope in self.values.lineage(v[1])[0] for v in self.values.of(load)))
+            self._closes[scope] = (
+                not outside
+                and not self.values.dynamic(scope)
+                and self._spread_class(scope) != "gone"
+                and all(
+                    self._use_followed(load)
+                    for source in self.project.order
+                    if source.index is not None
+                    for load in source.index.loads
+                    if any(
+                        v[0] in ("cls", "inst") and scope in self.values.lineage(v[1])[0] for v in self.values.of(load)
+                    )
+                )
+            )
         return self._closes[scope]
 
     def _use_followed(self, load):
         up = load.up
-        if isinstance(up, (ast.Attribute, ast.Return, ast.arguments, ast.Compare)) or isinstance(up, ast.Assign) and up.value is load:
+        if (
+            isinstance(up, (ast.Attribute, ast.Return, ast.arguments, ast.Compare))
+            or isinstance(up, ast.Assign)
+            and up.value is load
+        ):
             return True  # a read of one field, or another name for the object
         if isinstance(up, ast.Call):
             return True  # it makes an object, or gives one to a function: _given_away has what is not followed
@@ -131,7 +215,10 @@ class Unread:
 
     def _named_inside(self, declaration):
         """Returns whether the body of the class computes another field from this one."""
-        return any(load.id == declaration.key and nested(load.scope, declaration.scope) for load in declaration.scope.source.index.loads)
+        return any(
+            load.id == declaration.key and nested(load.scope, declaration.scope)
+            for load in declaration.scope.source.index.loads
+        )
 
     def _words(self):
         """Returns every word that some code of the program reads, calls or names."""
@@ -160,98 +247,6 @@ class Unread:
                 return entry["how"]
         return None
 
-    def _under_target(self, declaration):
-        """Returns whether the key is under a `_target_`, so that the object made there takes it."""
-        for other in self._makers().get(declaration.file, ()):
-            if other.path[:-1] == declaration.path[:len(other.path) - 1]:
-                return True
-        return False
-
-    def _makers(self):
-        """Returns the keys that name a class, by file."""
-        if self._made is None:
-            self._made = {}
-            for one in self.settings.all:
-                if one.key in ("_target_", "class_path") or one.key in ("target", "class", "cls") and "." in str((one.value or {}).get("literal")):
-                    self._made.setdefault(one.file, []).append(one)
-        return self._made
-
-    def _spread_class(self, scope):
-        """Returns "gone" if other code goes over all fields or a library gets an object of this
-        class; "copied" if the fields are copied into an object that is read by name."""
-        if scope in self._spreads:
-            return self._spreads[scope]
-        found = "gone" if scope in self._given_away() and not self._framework_takes(scope) else None
-        for source in self.project.order:
-            for call in source.index.calls_named("asdict", "fields", "vars", "astuple", "replace", "cli") if source.index is not None and found != "gone" else ():
-                name = (dotted(call.func) or "").rsplit(".", 1)[-1]
-                if not name or name == "replace" and isinstance(call.func, ast.Attribute) and dotted(call.func) != "dataclasses.replace":
-                    continue
-                values = [v for v in self.values.of(call.args[0]) if v[0] != "opaque"] if call.args else []
-                if values and all(v[0] in ("inst", "cls") and scope not in self.values.lineage(v[1])[0] for v in values):
-                    continue  # of another class
-                if self._fills(call) or name in ("vars", "asdict") and self._goes_to_show(call):
-                    continue
-                found = "copied" if name in ("vars", "asdict") and self._into_namespace(call) else "gone"
-            for node in source.index.attributes if source.index is not None and found != "gone" else ():
-                if node.attr == "__dict__" and not self._goes_to_show(node) and any(
-                        v[0] == "inst" and scope in self.values.lineage(v[1])[0] for v in self.values.of(node.value)):
-                    found = "gone"
-        self._spreads[scope] = found
-        return found
-
-    def _framework_takes(self, scope):
-        """transformers' Trainer gets the arguments, but reads only the names it knows."""
-        return any("TrainingArguments" in b for b in self.values.lineage(scope)[1])
-
-    @staticmethod
-    def _into_namespace(call):
-        """Namespace(**vars(args)): code that reads a field of the result names the field."""
-        up = call.up
-        return isinstance(up, ast.keyword) and up.arg is None and (dotted(up.up.func) or "").rsplit(".", 1)[-1] in (
-            "Namespace", "SimpleNamespace", "EasyDict", "AttrDict")
-
-    def _fills(self, call):
-        """tyro.cli(Args) gives an object of the class, and so does what a parser made with the class parses."""
-        return any(v[0] == "ext" and (v[1] in names.FILLS_CLASS or v[1] in names.PARSES_CLASS) for v in self.values.of(call.func))
-
-    def _goes_to_show(self, call):
-        """wandb.init(config=vars(args)), f"{key}: {value}" for key, value in vars(args).items(): shown or kept, and read by nobody."""
-        child = call
-        for up in ancestors(call):
-            if isinstance(up, ast.Call) and child is not up.func:
-                return getattr(up.func, "attr", getattr(up.func, "id", "")) in names.SHOWS
-            if isinstance(up, ast.comprehension):
-                return self.reads.shown(up.up)
-            if isinstance(up, (ast.For, ast.AsyncFor)):
-                return child is up.iter and shows_only(up)
-            if isinstance(up, ast.stmt):
-                return False
-            child = up
-        return False
-
-    def _given_away(self):
-        """Returns classes whose objects are passed to code outside this project."""
-        if self._away is None:
-            self._away = set()
-            for source in self.project.order:
-                for call in source.index.calls if source.index is not None else ():
-                    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                    if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
-                        continue  # _spread_class handles these
-                    if last in ("hasattr", "setattr", "delattr", "field", "Field", "super") or last == "getattr" and len(call.args) > 1 and literal(call.args[1])[0]:
-                        continue  # reads no field, or one that is named
-                    if self._fills(call) or any(v[0] == "ext" and v[1] in names.TRACKERS for v in self.values.of(call.func)):
-                        continue  # fills a class, or keeps the values with a run
-                    for argument in list(call.args) + [k.value for k in call.keywords]:
-                        if isinstance(argument, ast.Call) and getattr(argument.func, "attr", getattr(argument.func, "id", "")) in ("vars", "asdict", "astuple"):
-                            continue  # likewise
-                        own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
-                        for value in self.values.of(argument):
-                            if value[0] in ("inst", "cls") and not (value[1] is own and own in self.reads.filled) and value[1] not in self._away:
-                                self._away.update(self.values.lineage(value[1])[0])  # including the fields that it inherits
-        return self._away
-
     def _never_read(self):
         candidates = []
         followed = self._followed()
@@ -269,7 +264,10 @@ class Unread:
             elif unknown:
                 declaration.escapes = "may be read at %s:%d" % (unknown[0].src.file, unknown[0].lineno)
             elif self._mentioned(declaration):
-                declaration.escapes = "its name appears as a string at %s:%d" % (self._mentioned(declaration).src.file, self._mentioned(declaration).lineno)
+                declaration.escapes = "its name appears as a string at %s:%d" % (
+                    self._mentioned(declaration).src.file,
+                    self._mentioned(declaration).lineno,
+                )
             elif self.project.limits and any("larger" in t or "more than" in t for t in self.project.limits):
                 declaration.escapes = "not all of the project was read"
             else:
@@ -288,7 +286,11 @@ class Unread:
         for scope in self.reads.filled & self._given_away() if self.reads.filled else ():
             return "an object of %s is given to other code" % scope.name
         for source in self.project.order if self.reads.filled else ():
-            for call in source.index.calls_named("items", "values", "keys", "vars", "asdict", "getattr") if source.index is not None else ():
+            for call in (
+                source.index.calls_named("items", "values", "keys", "vars", "asdict", "getattr")
+                if source.index is not None
+                else ()
+            ):
                 if call.scope.owner in self.reads.filled:
                     continue
                 base = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else None
@@ -301,16 +303,27 @@ class Unread:
         another one of the project. About the others nothing can be said."""
         total, read, other = {}, {}, {}
         for declaration in self.settings.all:
-            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs") and ".[" not in declaration.setting:
+            if (
+                declaration.root
+                and declaration.leaf
+                and declaration.kind in ("yaml", "json", "toml", "option", "yacs")
+                and ".[" not in declaration.setting
+            ):
                 key = declaration.file if declaration.root == "file" else None
                 total[key] = total.get(key, 0) + 1
-                if any(r["certainty"] == "certain" or self.reads.filled for r in declaration.reads) or self.reads.escape_of(declaration):
+                if any(
+                    r["certainty"] == "certain" or self.reads.filled for r in declaration.reads
+                ) or self.reads.escape_of(declaration):
                     read[key] = read.get(key, 0) + 1
                 else:
                     other.setdefault(key, []).append(declaration)
         for key, declarations in other.items():
             # A file that some module opens may be another program's alone.
-            if key is not None and 0 < read.get(key, 0) * 3 < total[key] and (self._how(declarations[0]) != "opened" or read[key] >= FAIR):
+            if (
+                key is not None
+                and 0 < read.get(key, 0) * 3 < total[key]
+                and (self._how(declarations[0]) != "opened" or read[key] >= FAIR)
+            ):
                 elsewhere = self.project.scan_others({d.key for d in declarations})
                 read[key] += sum(1 for d in declarations if self._read_elsewhere(d, elsewhere.get(d.key, ())))
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
@@ -326,107 +339,19 @@ class Unread:
                 continue
             asked = self.reads.missing.get((scope, declaration.key))
             default = _default_of(asked)
-            self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
-                      instead="the default at %s:%d is in effect: %s" % (asked.src.file, asked.lineno, asked.src.text(default, 80)) if default is not None else None,
-                      at=call.src.place(call))
+            self._say(
+                declaration,
+                "dropped",
+                "%s has no field of this name: %s:%d copies only those it has"
+                % (scope.name, call.src.file, call.lineno),
+                instead="the default at %s:%d is in effect: %s"
+                % (asked.src.file, asked.lineno, asked.src.text(default, 80))
+                if default is not None
+                else None,
+                at=call.src.place(call),
+            )
             return True
         return False
-
-    def _say_never(self, declaration):
-        nested = self._same_key(declaration)
-        if nested is not None:
-            return self._say(declaration, "wrong place" if nested[1] is None else "never read",
-                             "nothing reads %s; %s reads %s" % (declaration.setting, "%s:%d" % nested[2:], nested[0]),
-                             at=None, instead="%s is in effect" % nested[0] if nested[1] is not None else None)
-        vain = (self.reads.nodes.get(declaration, []) + self.reads.unknown_reads(declaration))[:1]
-        if vain:
-            return self._say(declaration, "never read", "only %s() reads it (%s:%d), and nothing calls that function" % (
-                function_of(vain[0]).name, vain[0].src.file, vain[0].lineno), at=vain[0].src.place(vain[0]))
-        return self._say(declaration, "never read", "nothing in this project reads it")
-
-    def _same_key(self, declaration):
-        """Returns (path, Declaration or None, file, line) of another key with the same
-        name that is read."""
-        for other in self.settings.all:
-            if other is not declaration and other.leaf and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
-                return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]
-        return None
-
-    def _mentioned(self, declaration):
-        node = self.reads.mentions.get(declaration.key)
-        if node is None or declaration.node is not None and node.src.file == declaration.file and any(
-                up is declaration.node for up in ancestors(node)):
-            return None
-        # A word among an option's choices, default or help is not the name of a setting.
-        for up in ancestors(node):
-            if isinstance(up, ast.keyword) and up.arg in ("choices", "default", "help"):
-                return None
-            if isinstance(up, ast.stmt):
-                break
-        return node
-
-    def _read_elsewhere(self, declaration, paths):
-        for path in paths[:40]:
-            if path.endswith(".sh") and (declaration.root == "args" or declaration.kind in ("dataclass", "attribute")):
-                continue  # it gives the option a value
-            if not path.endswith(".py"):
-                return self.project.relative(path)
-            source = self._other(path)
-            if source is None:
-                return self.project.relative(path)
-            if _checks(source):
-                continue  # a unit test asserts the value
-            own = False
-            for node in ast.walk(source.tree):
-                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument" and node.args and isinstance(
-                        node.args[0], ast.Constant) and str(node.args[0].value).lstrip("-").replace("-", "_") == declaration.key:
-                    own = True
-                if isinstance(node, ast.ClassDef) and declaration.kind == "dataclass" and node.name == declaration.scope.name and any(
-                        isinstance(s, ast.AnnAssign) and getattr(s.target, "id", "") == declaration.key for s in node.body):
-                    own = True  # a class of the same name, and its own field
-            if own and (declaration.root == "args" or declaration.kind == "dataclass"):
-                continue
-            if declaration.kind in ("constant", "variable") and _takes(source, declaration.key):
-                return source.file
-            for node in ast.walk(source.tree):
-                key, base = _key_of(node)
-                if key != declaration.key:
-                    continue
-                tail = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else (
-                    literal(base.slice)[1] if isinstance(base, ast.Subscript) else None)
-                if tail in ("self", "cls", "nn", "torch", "np", "F") or key in TENSOR_ATTRIBUTES and tail not in LOOSE:
-                    continue
-                if len(declaration.path) > 1 and tail is not None and tail != declaration.path[-2] and tail not in LOOSE and not isinstance(base, ast.Name):
-                    continue
-                if declaration.root == "args" and isinstance(base, ast.Attribute) and tail not in LOOSE:
-                    continue
-                return "%s:%d" % (source.file, node.lineno)
-        return None
-
-    def _other(self, path):
-        if not hasattr(self, "_others"):
-            self._others = {}
-        if path not in self._others:
-            source = Source(path, self.project.relative(path))
-            self._others[path] = source if source.tree is not None else None
-        return self._others[path]
-
-
-def _takes(source, name):
-    """Returns whether a file reads a name that it does not bind itself: it has it from another module."""
-    found = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == name]
-    return bool(found) and all(isinstance(node.ctx, ast.Load) for node in found)
-
-
-def _checks(source):
-    """A file of unit tests, unlike a test.py that evaluates a model."""
-    imported = {alias.name.split(".")[0] for node in source.tree.body if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {(node.module or "").split(".")[0] for node in source.tree.body if isinstance(node, ast.ImportFrom)}
-    own = [node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    if not own or not all(name.lower().startswith("test") for name in own):
-        return bool(imported & {"pytest", "unittest"})
-    started = [call for node in source.tree.body if isinstance(node, ast.If) and is_main(node.test) for call in ast.walk(node) if isinstance(call, ast.Call)]
-    return all(getattr(call.func, "id", "") in own + ["print"] for call in started) or bool(imported & {"pytest", "unittest"})
 
 
 def _default_of(node):
@@ -437,20 +362,3 @@ def _default_of(node):
     behind = 2 if isinstance(node.func, ast.Name) else 1  # getattr has the object as its first argument
     named = [k.value for k in node.keywords if k.arg == "default"]
     return node.args[behind] if len(node.args) > behind else named[0] if named else None
-
-
-def _key_of(node):
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-        return node.attr, node.value
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        known, key = literal(node.slice)
-        return (key, node.value) if known and isinstance(key, str) else (None, None)
-    if isinstance(node, ast.Call) and node.args:
-        last = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if last in ("get", "pop") and isinstance(node.func, ast.Attribute):
-            known, key = literal(node.args[0])
-            return (key, node.func.value) if known and isinstance(key, str) else (None, None)
-        if last in ("getattr", "hasattr") and len(node.args) > 1:
-            known, key = literal(node.args[1])
-            return (key, node.args[0]) if known and isinstance(key, str) else (None, None)
-    return None, None

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces a value that is used back to the declarations it comes from."""
+
 import ast
 
-from .scopes import dotted
 from .declarations import Declaration, value_of
 from .literals import literal
+from .scopes import dotted
 
 THROUGH = {"int", "float", "str", "bool", "abs", "list", "tuple", "round"}
 DEEPEST = 12
@@ -26,7 +27,9 @@ class Flow:
         single = len(found) == 1 and complete
         out = []
         for declaration, derived in found.items():
-            out.append({"declaration": declaration.id, "certainty": "certain" if single else "likely", "derived": derived})
+            out.append(
+                {"declaration": declaration.id, "certainty": "certain" if single else "likely", "derived": derived}
+            )
         return out
 
     def _trace(self, node, derived, found, depth, seen):
@@ -50,7 +53,13 @@ class Flow:
         if kind is ast.BoolOp:
             return all([self._trace(v, derived, found, depth + 1, seen) for v in node.values]) and False
         if kind in (ast.BinOp, ast.Compare, ast.UnaryOp):
-            parts = [node.left, node.right] if kind is ast.BinOp else [node.operand] if kind is ast.UnaryOp else [node.left] + node.comparators
+            parts = (
+                [node.left, node.right]
+                if kind is ast.BinOp
+                else [node.operand]
+                if kind is ast.UnaryOp
+                else [node.left] + node.comparators
+            )
             return all([self._trace(p, True, found, depth + 1, seen) for p in parts])
         if kind in (ast.Tuple, ast.List):
             return all([self._trace(e, True, found, depth + 1, seen) for e in node.elts[:8]])
@@ -74,8 +83,12 @@ class Flow:
             if literal(binding.expr)[0]:
                 return self._note(self.settings.of_binding(binding), derived, found)
             return self._trace(binding.expr, derived, found, depth + 1, seen)
-        if binding.kind == "value" and isinstance(binding.expr, ast.Tuple) and isinstance(binding.path[0], int) and binding.path[0] < len(
-                binding.expr.elts):
+        if (
+            binding.kind == "value"
+            and isinstance(binding.expr, ast.Tuple)
+            and isinstance(binding.path[0], int)
+            and binding.path[0] < len(binding.expr.elts)
+        ):
             return self._trace(binding.expr.elts[binding.path[0]], derived, found, depth + 1, seen)
         if binding.kind == "param":
             return self._parameter(binding, derived, found, depth, seen)
@@ -84,7 +97,9 @@ class Flow:
             other = self.values.project.find(binding.scope.source, module, level)
             if other is not None and other.index is not None:
                 inside = other.index.top.names.get(binding.attr, ())
-                return bool(inside) and all([self._binding(b, derived, found, depth + 1, seen) for b in inside if b is not binding])
+                return bool(inside) and all(
+                    [self._binding(b, derived, found, depth + 1, seen) for b in inside if b is not binding]
+                )
         return False
 
     def _parameter(self, binding, derived, found, depth, seen):
@@ -135,7 +150,13 @@ class Flow:
         """`batch_size: ${data.batch_size}`: returns the key that has the value."""
         for _ in range(5):
             text = (declaration.value or {}).get("literal")
-            if not (isinstance(text, str) and text.startswith("${") and text.endswith("}") and ":" not in text and text.count("${") == 1):
+            if not (
+                isinstance(text, str)
+                and text.startswith("${")
+                and text.endswith("}")
+                and ":" not in text
+                and text.count("${") == 1
+            ):
                 break
             matched = self.settings.find("file", tuple(text[2:-1].split(".")))
             if len(matched) != 1:
@@ -160,7 +181,13 @@ class Flow:
                     for keyword in value[2].keywords:
                         if keyword.arg == node.attr:
                             if literal(keyword.value)[0]:
-                                done.append(self._note(self.of_literal("dict", keyword.arg, keyword.value, keyword.value), derived, found))
+                                done.append(
+                                    self._note(
+                                        self.of_literal("dict", keyword.arg, keyword.value, keyword.value),
+                                        derived,
+                                        found,
+                                    )
+                                )
                             else:
                                 done.append(self._trace(keyword.value, derived, found, depth + 1, seen))
                 elif value[0] == "mod" and value[1].index is not None:
@@ -187,7 +214,9 @@ class Flow:
         if declaration is None:
             source = item.src
             span = [source.span(name)[0], source.span(item)[1]]
-            declaration = Declaration(kind, key, key, None, (key,), source.file, name.lineno, span, value_of(source, item))
+            declaration = Declaration(
+                kind, key, key, None, (key,), source.file, name.lineno, span, value_of(source, item)
+            )
             self.settings.by_node[name] = self.settings.add(declaration)
         return declaration
 
@@ -201,7 +230,12 @@ class Flow:
             for binding in bindings:
                 if binding.node in self.settings.by_node:
                     done.append(self._note(self.settings.by_node[binding.node], derived, found))
-                elif binding.kind == "value" and not binding.path and binding.expr is not None and literal(binding.expr)[0]:
+                elif (
+                    binding.kind == "value"
+                    and not binding.path
+                    and binding.expr is not None
+                    and literal(binding.expr)[0]
+                ):
                     done.append(self._note(self._attribute(one, binding), derived, found))
                 else:
                     done.append(self._binding(binding, derived, found, depth + 1, seen))
@@ -211,8 +245,17 @@ class Flow:
 
     def _attribute(self, scope, binding):
         source = scope.source
-        declaration = Declaration("attribute", scope.name + "." + binding.name, binding.name, None, (binding.name,), source.file,
-                                  binding.node.lineno, source.span(binding.node), value_of(source, binding.expr))
+        declaration = Declaration(
+            "attribute",
+            scope.name + "." + binding.name,
+            binding.name,
+            None,
+            (binding.name,),
+            source.file,
+            binding.node.lineno,
+            source.span(binding.node),
+            value_of(source, binding.expr),
+        )
         declaration.node, declaration.scope = binding.node, scope
         self.settings.by_node[binding.node] = self.settings.add(declaration)
         return declaration

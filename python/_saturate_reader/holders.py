@@ -5,6 +5,7 @@
 A field of such a class has the value of the key with the same name. If only known fields are
 copied, other keys are dropped.
 """
+
 import ast
 
 from .scopes import LOOPS, ancestors, dotted
@@ -20,7 +21,9 @@ class Holders:
         for source in self.project.order:
             if source.index is None:
                 continue
-            for call in sorted(list(source.index.calls_named("setattr")) + source.index.spreading, key=lambda c: c.sequence):
+            for call in sorted(
+                list(source.index.calls_named("setattr")) + source.index.spreading, key=lambda c: c.sequence
+            ):
                 if dotted(call.func) == "setattr" and len(call.args) > 2 and isinstance(call.args[1], ast.Name):
                     self._copied(call)
                 elif any(k.arg is None for k in call.keywords):
@@ -34,7 +37,10 @@ class Holders:
         if path is None:
             return
         guard = any(isinstance(up, ast.If) and _asks_fields(up.test) for up in _until(call, loop))
-        guard = guard or any(isinstance(s, ast.If) and _asks_fields(s.test) and isinstance(s.body[-1], (ast.Continue, ast.Raise)) for s in loop.body)
+        guard = guard or any(
+            isinstance(s, ast.If) and _asks_fields(s.test) and isinstance(s.body[-1], (ast.Continue, ast.Raise))
+            for s in loop.body
+        )
         for value in self.values.of(call.args[0]):
             if value[0] == "inst":
                 self._hold(value[1], path, call if guard else None)
@@ -76,15 +82,21 @@ class Holders:
         found = set()
         for one in self.values.lineage(scope)[0]:
             found |= {name for name, bindings in one.names.items() if any(b.kind == "value" for b in bindings)}
-            found |= {s.target.id for s in one.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+            found |= {
+                s.target.id for s in one.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+            }
             found |= set(one.attributes)
         return found
 
 
 def is_data(scope):
     """Returns whether a class is a dataclass or similar."""
-    decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
-    return "dataclass" in decorators or any((dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings") for b in scope.bases)
+    decorators = [
+        (dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list
+    ]
+    return "dataclass" in decorators or any(
+        (dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings") for b in scope.bases
+    )
 
 
 def _asks_fields(test):
@@ -95,7 +107,14 @@ def _asks_fields(test):
             return True
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             text = ast.dump(node.comparators[0])
-            if "fields" in text or "annotations" in text or "__dict__" in text or "signature" in text or "parameters" in text or "'vars'" in text:
+            if (
+                "fields" in text
+                or "annotations" in text
+                or "__dict__" in text
+                or "signature" in text
+                or "parameters" in text
+                or "'vars'" in text
+            ):
                 return True
     return False
 

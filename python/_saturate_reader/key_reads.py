@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the keys of a configuration file that a program reads, present or not: a new key has an
 effect there."""
+
 import ast
 
+from .declarations import type_name
 from .literals import literal
 from .scopes import function_of
-from .declarations import type_name
 
 TYPES = {"int": "int", "float": "float", "str": "str", "str2bool": "bool"}
 
@@ -24,12 +25,12 @@ class KeyReads:
         sections = {path[:-1] for path in declared if self._running(path)}
         out = []
         for path in sorted(self.reads.asked):
-            if path[:-1] not in sections or path[:len(prefix)] != prefix or "?" in path:
+            if path[:-1] not in sections or path[: len(prefix)] != prefix or "?" in path:
                 continue
             node = self._running(path)
             if node is None or self.nodes and path not in self.nodes and path not in declared:
                 continue
-            entry = {"path": list(path[len(prefix):]), "there": path in declared, "type": self._type(path)}
+            entry = {"path": list(path[len(prefix) :]), "there": path in declared, "type": self._type(path)}
             entry.update(node.src.place(node))
             out.append(entry)
         return out
@@ -47,15 +48,28 @@ class KeyReads:
         for node in self.reads.asked[path]:
             if isinstance(node, ast.Call) and node.args:
                 known, value = literal(node.args[-1])
-                given = isinstance(node.func, ast.Attribute) and len(node.args) == 2 or isinstance(node.func, ast.Name) and len(node.args) == 3
+                given = (
+                    isinstance(node.func, ast.Attribute)
+                    and len(node.args) == 2
+                    or isinstance(node.func, ast.Name)
+                    and len(node.args) == 3
+                )
                 if known and given and value is not None:
                     kinds.add(type_name(value))
         for declaration in self.settings.by_path.get(("args", path[-1]), ()) if len(path) == 1 else ():
             action, kind = declaration.more.get("action"), declaration.more.get("option_type")
-            kinds.add("bool" if action in ("store_true", "store_false") else TYPES.get(kind, (declaration.value or {}).get("type") if kind is None else None))
+            kinds.add(
+                "bool"
+                if action in ("store_true", "store_false")
+                else TYPES.get(kind, (declaration.value or {}).get("type") if kind is None else None)
+            )
         for declaration in self.settings.all:
-            if declaration.kind in ("yacs", "dataclass", "attribute") and declaration.key == path[-1] and declaration.value and (
-                    declaration.kind != "yacs" or declaration.path == path):
+            if (
+                declaration.kind in ("yacs", "dataclass", "attribute")
+                and declaration.key == path[-1]
+                and declaration.value
+                and (declaration.kind != "yacs" or declaration.path == path)
+            ):
                 kinds.add(declaration.value["type"])
         kinds -= {None, "none", "expression"}
         return kinds.pop() if len(kinds) == 1 else None

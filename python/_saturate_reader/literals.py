@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants in the source, arguments of a call, and marks for values without a node."""
+
 import ast
 
-MOST = 24     # most values of one expression
+MOST = 24  # most values of one expression
 DEEPEST = 40  # most expressions followed inside each other
 OPAQUE = ("opaque", None)
 TRUE, FALSE = ast.Constant(True), ast.Constant(False)  # the result of comparing settings
 
 
-NEVER = {ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.Lambda, ast.IfExp, ast.ListComp, ast.JoinedStr}
+NEVER = {
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Compare,
+    ast.BoolOp,
+    ast.Lambda,
+    ast.IfExp,
+    ast.ListComp,
+    ast.JoinedStr,
+}
 
 
 def literal(node):
@@ -29,7 +40,10 @@ def argument_of(call, name, position):
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    if position is not None and position < len(call.args) and not any(
-            isinstance(a, ast.Starred) for a in call.args[:position + 1]):
+    if (
+        position is not None
+        and position < len(call.args)
+        and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1])
+    ):
         return call.args[position]
     return None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the training step: the loop with backward and the optimizer's step, or the function that a
 framework calls."""
+
 import ast
 import re
 
@@ -8,11 +9,25 @@ from . import names
 from .reach import HOOKS
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 
-NOT_OPTIMIZERS = re.compile(r"sched|lr_|_lr|warm|ema|prof|env|timer|meter|loss|policy_step|swa|agent|sim|game|bar|clock|criterion", re.I)
+NOT_OPTIMIZERS = re.compile(
+    r"sched|lr_|_lr|warm|ema|prof|env|timer|meter|loss|policy_step|swa|agent|sim|game|bar|clock|criterion", re.I
+)
 OPTIMIZER_NAME = re.compile(r"opt|solver|trainer_[gd]$", re.I)
 OPTIMIZER_MODULE = re.compile(r"(^|\.)optim(izers?)?($|\.)")
-OPTIMIZER_CLASS = re.compile(r"(%s)\w{0,4}$" % "|".join(names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE))  # DecoupledAdamW, AdamW8bit
-OTHER_LIBRARIES = ("torch.", "tensorflow.", "keras.", "paddle.", "mindspore.", "mxnet.", "jittor.", "oneflow.", "chainer.")
+OPTIMIZER_CLASS = re.compile(
+    r"(%s)\w{0,4}$" % "|".join(names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE)
+)  # DecoupledAdamW, AdamW8bit
+OTHER_LIBRARIES = (
+    "torch.",
+    "tensorflow.",
+    "keras.",
+    "paddle.",
+    "mindspore.",
+    "mxnet.",
+    "jittor.",
+    "oneflow.",
+    "chainer.",
+)
 
 
 class Loop:
@@ -49,8 +64,13 @@ class Loops:
     def is_step(self, call):
         """Returns whether a call is an optimizer's step."""
         func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in ("add_", "sub_") and any(  # p.data.add_(p.grad, alpha=-lr): a manual update
-                isinstance(n, ast.Attribute) and n.attr == "grad" for a in call.args for n in ast.walk(a)):
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr in ("add_", "sub_")
+            and any(  # p.data.add_(p.grad, alpha=-lr): a manual update
+                isinstance(n, ast.Attribute) and n.attr == "grad" for a in call.args for n in ast.walk(a)
+            )
+        ):
             return True
         if not isinstance(func, ast.Attribute) or func.attr not in ("step", "step_and_update_lr", "optimizer_step"):
             return False
@@ -112,7 +132,12 @@ class Loops:
     # Loops
 
     def find(self):
-        ignite = any(module.startswith("ignite") for source in self.project.order if source.index is not None for module, _, _, _ in source.index.imports)
+        ignite = any(
+            module.startswith("ignite")
+            for source in self.project.order
+            if source.index is not None
+            for module, _, _, _ in source.index.imports
+        )
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -134,7 +159,9 @@ class Loops:
 
     def _calls_in(self, node):
         for call in node.scope.calls:
-            if any(up is node for up in ancestors(call)) and not (isinstance(node, (ast.For, ast.AsyncFor)) and _within(call, node.iter)):
+            if any(up is node for up in ancestors(call)) and not (
+                isinstance(node, (ast.For, ast.AsyncFor)) and _within(call, node.iter)
+            ):
                 yield call
 
     def _loop(self, node):
@@ -215,7 +242,9 @@ class Loops:
         if step is None:
             return
         outside = self.values.lineage(scope)[1]
-        if not any("ightning" in base or base.startswith("pl.") or base.endswith("LightningModule") for base in outside):
+        if not any(
+            "ightning" in base or base.startswith("pl.") or base.endswith("LightningModule") for base in outside
+        ):
             return
         made = any(scope is one or scope in self.values.lineage(one)[0] for one in self.reach.classes)
         if made or not self.reach.classes:
@@ -264,18 +293,34 @@ class Loops:
             made = bound[0].expr if len(bound) == 1 and bound[0].kind == "value" and not bound[0].path else None
         if isinstance(made, ast.Call):
             target = node.target
-            if (dotted(made.func) or "").rsplit(".", 1)[-1] in names.LOOKAHEAD and made.args and isinstance(made.args[0], ast.Call):
+            if (
+                (dotted(made.func) or "").rsplit(".", 1)[-1] in names.LOOKAHEAD
+                and made.args
+                and isinstance(made.args[0], ast.Call)
+            ):
                 made = made.args[0]  # tqdm(enumerate(loader)), tqdm(range(1000))
             last = (dotted(made.func) or "").rsplit(".", 1)[-1]
-            if last == "enumerate" and isinstance(target, ast.Tuple) and target.elts and isinstance(target.elts[0], ast.Name):
+            if (
+                last == "enumerate"
+                and isinstance(target, ast.Tuple)
+                and target.elts
+                and isinstance(target.elts[0], ast.Name)
+            ):
                 return target.elts[0].id
             if last in ("range", "trange") and isinstance(target, ast.Name):
                 return target.id
         if isinstance(node, FUNCTIONS):
-            return next((name for name, _, _ in loop.scope.params if name in ("batch_idx", "batch_index", "batch_nb")), None)
+            return next(
+                (name for name, _, _ in loop.scope.params if name in ("batch_idx", "batch_index", "batch_nb")), None
+            )
         for statement in loop.body:
-            if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.value, ast.Constant) and (
-                    statement.value.value == 1) and not _begins_anew(loop, dotted(statement.target)):
+            if (
+                isinstance(statement, ast.AugAssign)
+                and isinstance(statement.op, ast.Add)
+                and isinstance(statement.value, ast.Constant)
+                and (statement.value.value == 1)
+                and not _begins_anew(loop, dotted(statement.target))
+            ):
                 return dotted(statement.target)
         return None
 
@@ -298,6 +343,7 @@ class Loops:
                         if self.reach.runs(function_of(call)) and not self.reach.off(call):
                             up(call, depth + 1)
                     return
+
         if loop.kind in ("for", "while"):
             up(loop.node, 0)
         return out
@@ -313,13 +359,23 @@ def is_optimizer(name):
         return last in names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE
     # Other libraries have theirs in a module of that name: timm.optim, composer.optim,
     # colossalai.nn.optimizer.
-    return not name.startswith(OTHER_LIBRARIES) and bool(OPTIMIZER_MODULE.search(module)) and bool(OPTIMIZER_CLASS.search(last))
+    return (
+        not name.startswith(OTHER_LIBRARIES)
+        and bool(OPTIMIZER_MODULE.search(module))
+        and bool(OPTIMIZER_CLASS.search(last))
+    )
 
 
 def _begins_anew(loop, name):
     """Returns whether the body sets the name: `collected = 0` after each step of the optimizer."""
-    return name is None or any(isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and dotted(node) == name and not isinstance(node.up, ast.AugAssign)
-                               for statement in loop.body for node in ast.walk(statement))
+    return name is None or any(
+        isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and dotted(node) == name
+        and not isinstance(node.up, ast.AugAssign)
+        for statement in loop.body
+        for node in ast.walk(statement)
+    )
 
 
 def _within(node, top):

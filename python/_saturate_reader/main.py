@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses the arguments and prints the JSON."""
+
 import gc
 import json
 import os
@@ -9,7 +10,9 @@ import warnings
 
 from .read import read_project
 
-USAGE = "usage: python _saturate_reader --folder FOLDER ([--config FILE]... -- COMMAND... | --readers FILE | --programs)"
+USAGE = (
+    "usage: python _saturate_reader --folder FOLDER ([--config FILE]... -- COMMAND... | --readers FILE | --programs)"
+)
 
 
 def _paired(match):
@@ -25,7 +28,7 @@ def main(argv):
     while index < len(argv):
         word = argv[index]
         if word == "--":
-            command = argv[index + 1:]
+            command = argv[index + 1 :]
             break
         if word == "--programs":
             programs = True
@@ -52,6 +55,7 @@ def main(argv):
         facts = read_project(folder, command, configs)
     else:
         from .survey import answer_programs, answer_readers  # rarely needed
+
         facts = answer_programs(folder) if programs else answer_readers(folder, asked)
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     text = re.sub(r"\\\\|\\ud[89a-f][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?", _paired, text)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sources of a project: the program and its imports in the project's folder. Never
 reads site-packages."""
+
 import ast
 import os
 import re
@@ -8,10 +9,25 @@ import re
 from .scopes import Index, dotted
 from .source import Problem, Source, Text
 
-SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__", ".git", ".hg", ".svn", "venv", ".venv", ".tox", ".eggs",
-           ".mypy_cache", ".ipynb_checkpoints", "wandb", "mlruns"}
-PARSED_MOST = 3 << 20   # bytes of Python to parse at most; `limits` names the rest
-LISTED_MOST = 20000     # files of a project to list at most
+SKIPPED = {
+    "site-packages",
+    "dist-packages",
+    "node_modules",
+    "__pycache__",
+    ".git",
+    ".hg",
+    ".svn",
+    "venv",
+    ".venv",
+    ".tox",
+    ".eggs",
+    ".mypy_cache",
+    ".ipynb_checkpoints",
+    "wandb",
+    "mlruns",
+}
+PARSED_MOST = 3 << 20  # bytes of Python to parse at most; `limits` names the rest
+LISTED_MOST = 20000  # files of a project to list at most
 SCANNED_MOST = 64 << 20  # bytes to search for words at most
 
 
@@ -41,9 +57,9 @@ class Project:
     def relative(self, path):
         path = os.path.abspath(path)
         if path.startswith(self.folder + os.sep):
-            return path[len(self.folder) + 1:].replace(os.sep, "/")
+            return path[len(self.folder) + 1 :].replace(os.sep, "/")
         real = self._real(path)
-        return real[len(self.folder) + 1:].replace(os.sep, "/") if real.startswith(self.folder + os.sep) else path
+        return real[len(self.folder) + 1 :].replace(os.sep, "/") if real.startswith(self.folder + os.sep) else path
 
     def _real(self, path):
         """Like realpath, but caches the path of the folder, which is the slow part."""
@@ -83,7 +99,10 @@ class Project:
         self.tops = [self.folder]
         self.where = os.path.normpath(os.path.join(self.folder, command.where))
         if not (self.where + os.sep).startswith(self.folder + os.sep):
-            command.problem = "%s changes to %s: start saturate there" % (command.shell or "the command", os.path.relpath(self.where, self.folder))
+            command.problem = "%s changes to %s: start saturate there" % (
+                command.shell or "the command",
+                os.path.relpath(self.where, self.folder),
+            )
             command.kind = "unknown"
             return
         if command.script:
@@ -92,15 +111,24 @@ class Project:
             if is_folder:
                 path = os.path.join(path, "__main__.py")
             if not os.path.isfile(path):
-                command.problem = ("%s: a folder without __main__.py; name the script in it" if is_folder else "%s: no such file") % command.script
+                command.problem = (
+                    "%s: a folder without __main__.py; name the script in it" if is_folder else "%s: no such file"
+                ) % command.script
                 return
             here = os.path.dirname(os.path.realpath(path))
             self.roots = [here]
             if not (here + os.sep).startswith(self.folder + os.sep):
                 self.tops.append(here)
         elif command.module:
-            tried = [self.where] + [os.path.normpath(os.path.join(self.where, path)) for path in command.paths] + [os.path.join(self.where, "src")]
-            path = next((found for found in (self._find_module(root, command.module.split(".")) for root in tried) if found), None)
+            tried = (
+                [self.where]
+                + [os.path.normpath(os.path.join(self.where, path)) for path in command.paths]
+                + [os.path.join(self.where, "src")]
+            )
+            path = next(
+                (found for found in (self._find_module(root, command.module.split(".")) for root in tried) if found),
+                None,
+            )
             self.roots = [root for root in tried if self._inside(root)] or [self.where]
             if path and os.path.isdir(path):
                 path = os.path.join(path, "__main__.py")
@@ -129,7 +157,10 @@ class Project:
         self.entry = self.load(path, "script")
         if self.entry.problem:
             line = self.entry.problem.line
-            command.problem = "%s: %s" % (self.entry.file if line is None else "%s:%d" % (self.entry.file, line), self.entry.problem.text)
+            command.problem = "%s: %s" % (
+                self.entry.file if line is None else "%s:%d" % (self.entry.file, line),
+                self.entry.problem.text,
+            )
         self.follow()
 
     def load(self, path, role="imported", parse=True):
@@ -141,7 +172,9 @@ class Project:
             source = Text(path, self.relative(path), Problem("not read: the project is larger than what is parsed"))
             source.tree, source.index, source.role = None, None, role
             if not any("larger" in text for text in self.limits):
-                self.limits.append("the project is larger than the %d MiB of Python that are parsed" % (PARSED_MOST >> 20))
+                self.limits.append(
+                    "the project is larger than the %d MiB of Python that are parsed" % (PARSED_MOST >> 20)
+                )
         else:
             source = self.kept.get(real)
             is_new = source is None
@@ -188,13 +221,20 @@ class Project:
                 candidates = [os.path.join(self.folder, argument.value), os.path.join(here, argument.value)]
             elif isinstance(argument, ast.Name):  # `def add_path(path)`, with folders joined elsewhere in the file
                 for join in source.index.calls_named("join"):
-                    if dotted(join.func) and len(join.args) > 1 and isinstance(join.func, ast.Attribute) and all(
-                            isinstance(a, ast.Constant) and isinstance(a.value, str) for a in join.args[1:]):
+                    if (
+                        dotted(join.func)
+                        and len(join.args) > 1
+                        and isinstance(join.func, ast.Attribute)
+                        and all(isinstance(a, ast.Constant) and isinstance(a.value, str) for a in join.args[1:])
+                    ):
                         candidates.append(os.path.join(here, *[a.value for a in join.args[1:]]))
             else:
-                words = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-                ups = sum(1 for n in ast.walk(argument)
-                          if (isinstance(n, ast.Attribute) and n.attr in ("dirname", "parent")))
+                words = [
+                    n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                ]
+                ups = sum(
+                    1 for n in ast.walk(argument) if (isinstance(n, ast.Attribute) and n.attr in ("dirname", "parent"))
+                )
                 base = here if ups <= 1 else os.path.normpath(os.path.join(here, *[".."] * (ups - 1)))
                 if not ups and any(isinstance(n, ast.Name) and n.id == "__file__" for n in ast.walk(argument)):
                     base = source.path  # join(__file__, "..", "..")
@@ -274,8 +314,14 @@ class Project:
                 if not any(flag.lstrip("-").replace("-", "_") == key for flag in flags):
                     continue
                 words = self.command.arguments
-                given = [words[n + 1] for n, word in enumerate(words[:-1]) if word in flags] + [w.split("=", 1)[1] for w in words if w.split("=", 1)[0] in flags and "=" in w]
-                default = [k.value.value for k in call.keywords if k.arg == "default" and isinstance(k.value, ast.Constant) and isinstance(k.value.value, str)]
+                given = [words[n + 1] for n, word in enumerate(words[:-1]) if word in flags] + [
+                    w.split("=", 1)[1] for w in words if w.split("=", 1)[0] in flags and "=" in w
+                ]
+                default = [
+                    k.value.value
+                    for k in call.keywords
+                    if k.arg == "default" and isinstance(k.value, ast.Constant) and isinstance(k.value.value, str)
+                ]
                 return (given or default or [None])[-1 if given else 0]
         return None
 
@@ -305,14 +351,18 @@ class Project:
 
     def has_module(self, folder, name):
         """Returns whether a folder of the project that is not yet a root has this module."""
-        return folder not in self.roots and self._inside(folder) and self._find_module(folder, name.split(".")) is not None
+        return (
+            folder not in self.roots and self._inside(folder) and self._find_module(folder, name.split(".")) is not None
+        )
 
     def find(self, importer, name, level):
         """Returns the project's Source of a module, or None (not in this project, or a package
         without __init__)."""
         here = importer.folder
         if not level and name == os.path.basename(here) and os.path.basename(importer.path) == "__init__.py":
-            beside = os.path.join(here, name + ".py")  # Python 2: `from config import *` in config/__init__.py means config/config.py
+            beside = os.path.join(
+                here, name + ".py"
+            )  # Python 2: `from config import *` in config/__init__.py means config/config.py
             if os.path.isfile(beside):
                 return self.load(beside)
         key = (here if level else None, level, name)
@@ -330,8 +380,11 @@ class Project:
         for root in roots:
             if not self._inside(root):
                 continue
-            path = self._find_module(root, parts) if parts else (
-                os.path.join(root, "__init__.py") if "__init__.py" in self._listing(root) else None)
+            path = (
+                self._find_module(root, parts)
+                if parts
+                else (os.path.join(root, "__init__.py") if "__init__.py" in self._listing(root) else None)
+            )
             if path is None:
                 continue
             if os.path.isfile(path) and self._inside(path):
@@ -379,8 +432,11 @@ class Project:
         found = {}
         if not words:
             return found
-        pattern = re.compile(rb"(?<![A-Za-z0-9_])(" + b"|".join(
-            re.escape(w.encode()) for w in sorted(words, key=len, reverse=True)) + rb")(?![A-Za-z0-9_])")
+        pattern = re.compile(
+            rb"(?<![A-Za-z0-9_])("
+            + b"|".join(re.escape(w.encode()) for w in sorted(words, key=len, reverse=True))
+            + rb")(?![A-Za-z0-9_])"
+        )
         read = 0
         for path in self.others():
             try:
@@ -403,7 +459,13 @@ def _names_own_package(node, call):
     """Returns whether a computed name begins with `__name__`, or with a dot and
     `package=__package__`."""
     first = node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args and isinstance(node.args[0], (ast.List, ast.Tuple)):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "join"
+        and node.args
+        and isinstance(node.args[0], (ast.List, ast.Tuple))
+    ):
         first = node.args[0].elts[0] if node.args[0].elts else node
     while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add):
         first = first.left
@@ -411,7 +473,11 @@ def _names_own_package(node, call):
         first = first.values[0].value if isinstance(first.values[0], ast.FormattedValue) else first.values[0]
     if isinstance(first, ast.Name) and first.id in ("__name__", "__package__"):
         return True
-    package = [a for a in call.args[1:2] + [k.value for k in call.keywords if k.arg == "package"] if isinstance(a, ast.Name) and a.id in ("__name__", "__package__")]
+    package = [
+        a
+        for a in call.args[1:2] + [k.value for k in call.keywords if k.arg == "package"]
+        if isinstance(a, ast.Name) and a.id in ("__name__", "__package__")
+    ]
     return bool(package) and isinstance(first, ast.Constant) and first.value == "."
 
 

@@ -1,14 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the project's code that this command can run: from the program's own lines through calls,
 without what its settings switch off."""
+
 import ast
 
 from .scopes import FUNCTIONS, dotted, is_main
 
-HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers", "train_dataloader", "tng_dataloader", "val_dataloader", "setup", "forward",
-         "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
-         "on_train_epoch_start", "on_train_start", "on_fit_start", "optimizer_step", "__call__", "__getitem__", "__len__", "__iter__", "prepare_data",
-         "validation_epoch_end", "on_before_optimizer_step", "training_step_end", "on_train_batch_start"}
+HOOKS = {
+    "training_step",
+    "validation_step",
+    "test_step",
+    "configure_optimizers",
+    "train_dataloader",
+    "tng_dataloader",
+    "val_dataloader",
+    "setup",
+    "forward",
+    "on_train_batch_end",
+    "on_train_epoch_end",
+    "on_validation_epoch_end",
+    "on_validation_end",
+    "training_epoch_end",
+    "compute_loss",
+    "on_train_epoch_start",
+    "on_train_start",
+    "on_fit_start",
+    "optimizer_step",
+    "__call__",
+    "__getitem__",
+    "__len__",
+    "__iter__",
+    "prepare_data",
+    "validation_epoch_end",
+    "on_before_optimizer_step",
+    "training_step_end",
+    "on_train_batch_start",
+}
 TEST_HOOKS = {"test_dataloader", "test_epoch_end", "on_test_epoch_end"}  # only if the program calls trainer.test()
 
 
@@ -23,7 +50,7 @@ class Reach:
     def __init__(self, project, values):
         self.project = project
         self.values = values
-        self.sure = set()   # scopes entered for certain, or by a branch that the settings leave open
+        self.sure = set()  # scopes entered for certain, or by a branch that the settings leave open
         self.maybe = set()  # entered only if this is the method of an unknown object
         self.classes = set()  # classes that are instantiated
         self._off = {}
@@ -68,12 +95,24 @@ class Reach:
         """`try: if config["lr_2"] is not None: ...` and no configuration has that key: the handler
         runs instead."""
         settings = self.values.settings
-        if settings is None or not settings.complete or not any(isinstance(up, ast.Try) and getattr(child, "block", None) is up.body for child, up in _steps_up(node)):
+        if (
+            settings is None
+            or not settings.complete
+            or not any(
+                isinstance(up, ast.Try) and getattr(child, "block", None) is up.body for child, up in _steps_up(node)
+            )
+        ):
             return False
         for one in ast.walk(node.test):
             values = self.values.of(one) if isinstance(one, ast.Subscript) else ()
-            if values and all(v[0] == "cfg" and v[1] == "file" and "?" not in v[2] and not settings.find("file", v[2]) and v[2][-1] not in settings.written["file"]
-                              for v in values):
+            if values and all(
+                v[0] == "cfg"
+                and v[1] == "file"
+                and "?" not in v[2]
+                and not settings.find("file", v[2])
+                and v[2][-1] not in settings.written["file"]
+                for v in values
+            ):
                 return True
         return False
 
@@ -87,9 +126,17 @@ class Reach:
         start = [s.index.top for s in self.project.order if s.index is not None]
         self._spread(start, self.sure, True)
         entry = self.project.entry
-        if entry is not None and entry.index is not None and not any(s.source is entry and s.is_function for s in self.sure):
+        if (
+            entry is not None
+            and entry.index is not None
+            and not any(s.source is entry and s.is_function for s in self.sure)
+        ):
             # Nothing is called when the file runs: a console script calls its main function.
-            names = [s for s in entry.index.top.children if s.is_function and s.name in ("main", "train", "run", "cli", "app", "start")]
+            names = [
+                s
+                for s in entry.index.top.children
+                if s.is_function and s.name in ("main", "train", "run", "cli", "app", "start")
+            ]
             self._spread(names, self.sure, True)
         weak = []
         for scope in list(self.sure):
@@ -152,8 +199,11 @@ class Reach:
 
     def _unknown_call(self, call):
         """Yields methods of this name if nothing is known about the object that the call is on."""
-        if isinstance(call.func, ast.Attribute) and call not in self.values.callees and not [
-                v for v in self.values.of(call.func) if v[0] != "opaque"]:
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call not in self.values.callees
+            and not [v for v in self.values.of(call.func) if v[0] != "opaque"]
+        ):
             for scope in self._methods.get(call.func.attr, ())[:6]:
                 if scope.owner is not None:
                     yield scope

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole reading in order: command, sources, settings, flow, loops, waits, calls, settings
 without effect, traps."""
+
 import sys
 
 from .analysis import analyse
@@ -27,15 +28,34 @@ def _referred(facts):
 def _matters(declaration, referred):
     """Returns False for constants that are no setting by name or use: generated code has thousands
     of them."""
-    return declaration.kind not in ("constant", "variable") or declaration.id in referred or bool(SETTING.search(declaration.key))
+    return (
+        declaration.kind not in ("constant", "variable")
+        or declaration.id in referred
+        or bool(SETTING.search(declaration.key))
+    )
 
 
 def read_project(folder, argv, configs, parsed=None):
     """Reads a project. `parsed` keeps the sources for another reading in the same folder."""
     command = read_command(argv, folder)
     project = Project(folder, command, parsed)
-    facts = {"schema": 1, "python": sys.version.split()[0].rstrip("+"), "command": None, "files": [], "configs": [], "declarations": [], "calls": [], "alternatives": [],
-             "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "convolves": True, "limits": []}
+    facts = {
+        "schema": 1,
+        "python": sys.version.split()[0].rstrip("+"),
+        "command": None,
+        "files": [],
+        "configs": [],
+        "declarations": [],
+        "calls": [],
+        "alternatives": [],
+        "loops": [],
+        "waits": [],
+        "without_effect": [],
+        "traps": [],
+        "frameworks": [],
+        "convolves": True,
+        "limits": [],
+    }
     project.load_program()
     values = Values(project)
     settings = Settings(project, values)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds who reads each declared setting: accesses by key, whole configurations that are passed on,
 and what cannot be followed."""
+
 import ast
 import re
 
@@ -19,18 +20,18 @@ class Reads(KeyReading, WholeReading):
         self.values = values
         self.settings = settings
         self.reach = reach
-        self.unknown = {}   # key -> [(parent key or None, node)]: read from an unknown object
+        self.unknown = {}  # key -> [(parent key or None, node)]: read from an unknown object
         self.mentions = {}  # key -> node: a word in a list, or requested by a computed name
         self.filled = set()  # class Scopes whose objects get the keys of a configuration as attributes
-        self.escaped = {}   # (root, path) -> (why, node)
-        self.fields = {}    # class Scope -> why its fields may be read unseen
+        self.escaped = {}  # (root, path) -> (why, node)
+        self.fields = {}  # class Scope -> why its fields may be read unseen
         self.loads = {"args": False, "file": False}
-        self.missing = {}   # (class Scope, key) -> node: read from a class without such a field
-        self.nodes = {}     # declaration -> [node that reads it]
-        self._holds = {}    # (Scope, name) -> whether it may be a configuration
-        self.keys = set()   # of all declared settings and of the sections around them
+        self.missing = {}  # (class Scope, key) -> node: read from a class without such a field
+        self.nodes = {}  # declaration -> [node that reads it]
+        self._holds = {}  # (Scope, name) -> whether it may be a configuration
+        self.keys = set()  # of all declared settings and of the sections around them
         self._plain_classes = {}  # class Scope -> whether its `self` is not a configuration
-        self.asked = {}     # path -> [node]: read from the configuration, present or not
+        self.asked = {}  # path -> [node]: read from the configuration, present or not
 
     def collect(self):
         constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
@@ -69,7 +70,9 @@ class Reads(KeyReading, WholeReading):
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
         for call in self.values.clis:
-            self._escape("file", (), "the command line interface reads it, and refuses keys that it does not know", call)
+            self._escape(
+                "file", (), "the command line interface reads it, and refuses keys that it does not know", call
+            )
         self._interpolations()
 
     def _own(self, base):
@@ -81,7 +84,10 @@ class Reads(KeyReading, WholeReading):
         found = self._plain_classes.get(owner)
         if found is None:
             classes = [owner] + self.values.subclasses(owner)
-            found = self._plain_classes[owner] = not any(self.values.dynamic(one) or any(b in self.values.holders for b in self.values.lineage(one)[0]) for one in classes)
+            found = self._plain_classes[owner] = not any(
+                self.values.dynamic(one) or any(b in self.values.holders for b in self.values.lineage(one)[0])
+                for one in classes
+            )
         return found
 
     def _may_be_whole(self, node):
@@ -106,8 +112,17 @@ class Reads(KeyReading, WholeReading):
     def _plain(self, call):
         """Returns whether a call is to a library function that never returns a configuration."""
         values = self.values.of(call.func)
-        return bool(values) and all(v[0] == "ext" and v[1] not in names.SAME and v[1] not in names.READS_CONFIG and not v[1].endswith(".merge")
-                                    for v in values) and getattr(call.func, "attr", "") not in ("get", "pop", "copy", "merge")
+        return (
+            bool(values)
+            and all(
+                v[0] == "ext"
+                and v[1] not in names.SAME
+                and v[1] not in names.READS_CONFIG
+                and not v[1].endswith(".merge")
+                for v in values
+            )
+            and getattr(call.func, "attr", "") not in ("get", "pop", "copy", "merge")
+        )
 
     # Writes
 
@@ -127,7 +142,12 @@ class Reads(KeyReading, WholeReading):
             elif value[0] == "inst" and self.values.dynamic(value[1]):  # AttrDict(json.load(f))
                 declared = [d for d in self.settings.find("file", (key,)) if d.path == (key,)]
             elif value[0] in ("inst", "cls"):
-                declared = [d for scope in self.values.lineage(value[1])[0] for d in self.fields_of(scope) if d.key == key and d.kind == "attribute"]
+                declared = [
+                    d
+                    for scope in self.values.lineage(value[1])[0]
+                    for d in self.fields_of(scope)
+                    if d.key == key and d.kind == "attribute"
+                ]
             else:
                 continue
             for declaration in declared:
@@ -146,11 +166,27 @@ class Reads(KeyReading, WholeReading):
             for reference in re.findall(r"\$\{([^}:$]+)\}", text):
                 for other in self.settings.find("file", tuple(reference.strip().split("."))):
                     if not other.leaf:
-                        self.escaped.setdefault(("file", other.path), ("%s refers to all of it" % declaration.setting, None))
-                    other.reads.append({"file": declaration.file, "line": declaration.line, "bytes": declaration.span, "certainty": "certain"})
+                        self.escaped.setdefault(
+                            ("file", other.path), ("%s refers to all of it" % declaration.setting, None)
+                        )
+                    other.reads.append(
+                        {
+                            "file": declaration.file,
+                            "line": declaration.line,
+                            "bytes": declaration.span,
+                            "certainty": "certain",
+                        }
+                    )
             alias = declaration.more.get("alias")
             if alias in anchors:
-                anchors[alias].reads.append({"file": declaration.file, "line": declaration.line, "bytes": declaration.span, "certainty": "certain"})
+                anchors[alias].reads.append(
+                    {
+                        "file": declaration.file,
+                        "line": declaration.line,
+                        "bytes": declaration.span,
+                        "certainty": "certain",
+                    }
+                )
 
     # Answers
 
@@ -162,7 +198,7 @@ class Reads(KeyReading, WholeReading):
             if found is not None and length < len(declaration.path):
                 return found[0]
         for (root, path), (why, _) in self.escaped.items():
-            if root == declaration.root and path and ("?" in path or path != declaration.path[:len(path)]):
+            if root == declaration.root and path and ("?" in path or path != declaration.path[: len(path)]):
                 # Sections may be flattened and roots unknown: the part passed on may have this key.
                 if _may_hold(path, declaration.path):
                     return why
@@ -171,7 +207,12 @@ class Reads(KeyReading, WholeReading):
     def unknown_reads(self, declaration):
         out = []
         for parent, node in self.unknown.get(declaration.key, ()):
-            if parent is not None and len(declaration.path) > 1 and parent != declaration.path[-2] and parent not in LOOSE:
+            if (
+                parent is not None
+                and len(declaration.path) > 1
+                and parent != declaration.path[-2]
+                and parent not in LOOSE
+            ):
                 continue
             if parent is not None and declaration.root == "args" and parent not in LOOSE:
                 continue
@@ -179,21 +220,30 @@ class Reads(KeyReading, WholeReading):
         if declaration.root == "file":
             for length in range(1, len(declaration.path)):  # build(x.loss): a section may be given away
                 for parent, node in self.unknown.get(declaration.path[length - 1], ()):
-                    if (parent is None or length == 1 or parent == declaration.path[length - 2] or parent in LOOSE) and self._handed_on(node):
+                    if (
+                        parent is None or length == 1 or parent == declaration.path[length - 2] or parent in LOOSE
+                    ) and self._handed_on(node):
                         out.append(node)
         return out
 
     def _handed_on(self, node):
         """Returns whether a part of an object that nobody followed is an argument of a call."""
-        return isinstance(node, (ast.Attribute, ast.Subscript)) and not self.values.of(node.value) and (
-            isinstance(node.up, ast.keyword) or isinstance(node.up, ast.Call) and node in node.up.args)
+        return (
+            isinstance(node, (ast.Attribute, ast.Subscript))
+            and not self.values.of(node.value)
+            and (isinstance(node.up, ast.keyword) or isinstance(node.up, ast.Call) and node in node.up.args)
+        )
 
 
 def gives(node):
     """Returns whether more than one key may be taken from this attribute: it is looped over, spread or an argument."""
     up = node.up
-    return isinstance(up, ast.Attribute) and up.attr in ("items", "values") or isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension, ast.keyword, ast.Starred)) or (
-        isinstance(up, ast.Call) and up.func is not node)
+    return (
+        isinstance(up, ast.Attribute)
+        and up.attr in ("items", "values")
+        or isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension, ast.keyword, ast.Starred))
+        or (isinstance(up, ast.Call) and up.func is not node)
+    )
 
 
 def _may_hold(path, declared):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of single keys: `cfg.lr`, `cfg["lr"]`, `cfg.get("lr")`, `getattr(args, "lr")`, a constant's
 name (a part of Reads)."""
+
 import ast
 
 from . import names
@@ -9,10 +10,65 @@ from .scopes import dotted
 from .settings import LOOSE
 
 # Objects of these libraries never have the user's settings.
-NOT_SETTINGS = ("torch", "numpy", "tqdm", "cv2", "PIL", "os", "sys", "logging", "time", "matplotlib", "builtins", "math", "random", "datetime", "re", "shutil",
-                "collections", "itertools", "functools", "torchvision", "torchaudio", "sklearn", "scipy", "pandas", "pathlib", "glob", "pickle", "copy", "json",
-                "string", "subprocess", "threading", "warnings", "wandb", "tensorboardX", "typing", "abc", "contextlib", "socket", "io", "argparse", "multiprocessing",
-                "skimage", "imageio", "librosa", "soundfile", "nltk", "platform", "inspect", "traceback", "uuid", "hashlib", "csv", "h5py", "lmdb", "yaml", "albumentations")
+NOT_SETTINGS = (
+    "torch",
+    "numpy",
+    "tqdm",
+    "cv2",
+    "PIL",
+    "os",
+    "sys",
+    "logging",
+    "time",
+    "matplotlib",
+    "builtins",
+    "math",
+    "random",
+    "datetime",
+    "re",
+    "shutil",
+    "collections",
+    "itertools",
+    "functools",
+    "torchvision",
+    "torchaudio",
+    "sklearn",
+    "scipy",
+    "pandas",
+    "pathlib",
+    "glob",
+    "pickle",
+    "copy",
+    "json",
+    "string",
+    "subprocess",
+    "threading",
+    "warnings",
+    "wandb",
+    "tensorboardX",
+    "typing",
+    "abc",
+    "contextlib",
+    "socket",
+    "io",
+    "argparse",
+    "multiprocessing",
+    "skimage",
+    "imageio",
+    "librosa",
+    "soundfile",
+    "nltk",
+    "platform",
+    "inspect",
+    "traceback",
+    "uuid",
+    "hashlib",
+    "csv",
+    "h5py",
+    "lmdb",
+    "yaml",
+    "albumentations",
+)
 
 
 TENSOR_ATTRIBUTES = {"device", "dtype", "shape", "ndim", "grad", "is_cuda", "requires_grad"}
@@ -43,7 +99,11 @@ class KeyReading:
                     owner = owner.parent
                 if owner is not None:
                     return
-            if key in TENSOR_ATTRIBUTES and (dotted(base) or "").rsplit(".", 1)[-1] not in LOOSE or self.tensors.kind(base) in ("gpu", "cpu"):
+            if (
+                key in TENSOR_ATTRIBUTES
+                and (dotted(base) or "").rsplit(".", 1)[-1] not in LOOSE
+                or self.tensors.kind(base) in ("gpu", "cpu")
+            ):
                 return
             self.unknown.setdefault(key, []).append((_tail(base), node))
             return
@@ -117,8 +177,13 @@ class KeyReading:
             for call in source.index.calls_named("update"):
                 if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == target:
                     return True
-            return any(isinstance(t, ast.Subscript) and dotted(t.value) == target and not isinstance(t.slice, ast.Constant) and not self._foreign(expr)
-                       for t, expr, _ in source.index.stores)
+            return any(
+                isinstance(t, ast.Subscript)
+                and dotted(t.value) == target
+                and not isinstance(t.slice, ast.Constant)
+                and not self._foreign(expr)
+                for t, expr, _ in source.index.stores
+            )
         return False
 
     def _foreign(self, expr):
@@ -147,7 +212,9 @@ class KeyReading:
                     break
                 module, level = binding.module
                 other = self.project.find(binding.scope.source, module, level)
-                inside = other.index.top.names.get(binding.attr) if other is not None and other.index is not None else None
+                inside = (
+                    other.index.top.names.get(binding.attr) if other is not None and other.index is not None else None
+                )
                 if not inside:
                     break
                 binding = inside[0]
@@ -158,7 +225,11 @@ class KeyReading:
     def _call(self, call):
         name = dotted(call.func) or ""
         last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
-        if isinstance(call.func, ast.Attribute) and last in ("get", "pop", "setdefault", "getattr", "has_key", "select", "get_value") and call.args:
+        if (
+            isinstance(call.func, ast.Attribute)
+            and last in ("get", "pop", "setdefault", "getattr", "has_key", "select", "get_value")
+            and call.args
+        ):
             known, key = literal(call.args[0])
             if known and isinstance(key, str):
                 self._access(call, call.func.value, key)
@@ -177,9 +248,18 @@ class KeyReading:
             self._escape("args", (), "Lightning takes every option it knows", call)
 
     def _compare(self, node):
-        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        if (
+            len(node.ops) == 1
+            and isinstance(node.ops[0], (ast.In, ast.NotIn))
+            and isinstance(node.left, ast.Constant)
+            and isinstance(node.left.value, str)
+        ):
             right = node.comparators[0]
-            base = right.func.value if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) and right.func.attr == "keys" else right
+            base = (
+                right.func.value
+                if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) and right.func.attr == "keys"
+                else right
+            )
             if any(v[0] == "cfg" for v in self.values.of(base)):
                 self._access(node, base, node.left.value)
 

@@ -5,10 +5,29 @@ about.
 Every node gets `up` (its parent) and `src` (its Source). One pass without recursion, because
 generated code may be deeply nested.
 """
+
 import ast
 
 CONFIGS = (".yaml", ".yml", ".toml")
-PLAIN = {"ctx", "op", "ops", "id", "attr", "arg", "lineno", "level", "module", "kind", "conversion", "type_comment", "simple", "is_async", "asname", "rest", "kwd_attrs"}
+PLAIN = {
+    "ctx",
+    "op",
+    "ops",
+    "id",
+    "attr",
+    "arg",
+    "lineno",
+    "level",
+    "module",
+    "kind",
+    "conversion",
+    "type_comment",
+    "simple",
+    "is_async",
+    "asname",
+    "rest",
+    "kwd_attrs",
+}
 BLOCKS = {"body", "orelse", "finalbody", "handlers"}  # fields of statements that are lists of statements
 CHILDREN = {}  # type of a node -> its fields with nodes, in reverse order, each with whether it is a block of statements
 TEXTS = {str, int, bool, type(None)}  # types of fields that are not nodes
@@ -19,6 +38,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 class Binding:
     """One way a name gets a value: `kind` is value, iter, part, param, import, def, class, aug, with, other."""
+
     __slots__ = ("kind", "node", "name", "expr", "path", "scope", "module", "attr", "order")
 
     def __init__(self, kind, node, name, scope, expr=None, path=(), module=None, attr=None):
@@ -115,7 +135,11 @@ class Index:
         self._walk()
         for call in self.calls_named("exec", "globals"):
             name = call.func.id if isinstance(call.func, ast.Name) else ""
-            if name == "exec" or name == "globals" and not (isinstance(call.up, ast.Subscript) and isinstance(call.up.ctx, ast.Load)):
+            if (
+                name == "exec"
+                or name == "globals"
+                and not (isinstance(call.up, ast.Subscript) and isinstance(call.up.ctx, ast.Load))
+            ):
                 self.rewrites = True
 
     def calls_named(self, *names):
@@ -204,8 +228,11 @@ class Index:
             return outside, (inner, [node.args, node.body])
         scope.bind(Binding("def", node, node.name, scope))
         outside += node.decorator_list
-        outside += [a.annotation for a in ordered + args.kwonlyargs + [args.vararg, args.kwarg]
-                    if a is not None and a.annotation is not None]
+        outside += [
+            a.annotation
+            for a in ordered + args.kwonlyargs + [args.vararg, args.kwarg]
+            if a is not None and a.annotation is not None
+        ]
         if node.returns is not None:
             outside.append(node.returns)
         for arg in ordered + args.kwonlyargs + [a for a in (args.vararg, args.kwarg) if a is not None]:
@@ -235,9 +262,16 @@ class Index:
         else:
             self.stores.append((target, None, node))
             owner = scope.owner
-            if owner is not None and isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and scope.params and (
-                    scope.params[0][0] == target.value.id):
-                owner.attributes.setdefault(target.attr, []).append(Binding("aug", node, target.attr, scope, node.value))
+            if (
+                owner is not None
+                and isinstance(target, ast.Attribute)
+                and isinstance(target.value, ast.Name)
+                and scope.params
+                and (scope.params[0][0] == target.value.id)
+            ):
+                owner.attributes.setdefault(target.attr, []).append(
+                    Binding("aug", node, target.attr, scope, node.value)
+                )
 
     def _walrus(self, node, scope):
         scope.bind(Binding("value", node, node.target.id, scope, node.value))
@@ -276,7 +310,8 @@ class Index:
                 owner = scope.owner
                 if owner is not None and scope.params and scope.params[0][0] == target.value.id:
                     owner.attributes.setdefault(target.attr, []).append(
-                        Binding(kind, node, target.attr, scope, expr, path))
+                        Binding(kind, node, target.attr, scope, expr, path)
+                    )
 
     def _import(self, node, scope):
         for alias in node.names:
@@ -294,8 +329,16 @@ class Index:
             if alias.name == "*":
                 self.stars.add((node.module or "", node.level))
                 continue
-            scope.bind(Binding("import", node, alias.asname or alias.name, scope,
-                               module=(node.module or "", node.level), attr=alias.name))
+            scope.bind(
+                Binding(
+                    "import",
+                    node,
+                    alias.asname or alias.name,
+                    scope,
+                    module=(node.module or "", node.level),
+                    attr=alias.name,
+                )
+            )
 
     def _call(self, node, scope):
         func = node.func
@@ -303,7 +346,9 @@ class Index:
         node.sequence = len(self.calls)
         self.calls.append(node)
         scope.calls.append(node)
-        self.named.setdefault(func.attr if kind is ast.Attribute else func.id if kind is ast.Name else "", []).append(node)
+        self.named.setdefault(func.attr if kind is ast.Attribute else func.id if kind is ast.Name else "", []).append(
+            node
+        )
         for keyword in node.keywords:
             if keyword.arg is None:
                 self.spreading.append(node)
@@ -342,15 +387,37 @@ class Index:
 
 
 HANDLERS = {
-    ast.FunctionDef: Index._function, ast.AsyncFunctionDef: Index._function, ast.Lambda: Index._function,
-    ast.ClassDef: Index._class, ast.Assign: Index._assign, ast.AnnAssign: Index._annotated,
-    ast.AugAssign: Index._augmented, ast.NamedExpr: Index._walrus, ast.For: Index._for, ast.AsyncFor: Index._for,
-    ast.While: Index._while, ast.ListComp: Index._comprehension, ast.SetComp: Index._comprehension,
-    ast.DictComp: Index._comprehension, ast.GeneratorExp: Index._comprehension, ast.With: Index._with,
-    ast.AsyncWith: Index._with, ast.Import: Index._import, ast.ImportFrom: Index._from, ast.Call: Index._call,
-    ast.Attribute: Index._attribute, ast.Subscript: Index._subscript, ast.Return: Index._return,
-    ast.Yield: Index._yield, ast.YieldFrom: Index._yield, ast.Compare: Index._compare,
-    ast.ExceptHandler: Index._handler, ast.Break: Index._break, ast.List: Index._list, ast.Tuple: Index._list, ast.Set: Index._list,
+    ast.FunctionDef: Index._function,
+    ast.AsyncFunctionDef: Index._function,
+    ast.Lambda: Index._function,
+    ast.ClassDef: Index._class,
+    ast.Assign: Index._assign,
+    ast.AnnAssign: Index._annotated,
+    ast.AugAssign: Index._augmented,
+    ast.NamedExpr: Index._walrus,
+    ast.For: Index._for,
+    ast.AsyncFor: Index._for,
+    ast.While: Index._while,
+    ast.ListComp: Index._comprehension,
+    ast.SetComp: Index._comprehension,
+    ast.DictComp: Index._comprehension,
+    ast.GeneratorExp: Index._comprehension,
+    ast.With: Index._with,
+    ast.AsyncWith: Index._with,
+    ast.Import: Index._import,
+    ast.ImportFrom: Index._from,
+    ast.Call: Index._call,
+    ast.Attribute: Index._attribute,
+    ast.Subscript: Index._subscript,
+    ast.Return: Index._return,
+    ast.Yield: Index._yield,
+    ast.YieldFrom: Index._yield,
+    ast.Compare: Index._compare,
+    ast.ExceptHandler: Index._handler,
+    ast.Break: Index._break,
+    ast.List: Index._list,
+    ast.Tuple: Index._list,
+    ast.Set: Index._list,
 }
 
 

@@ -1,30 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared settings: command-line options, keys of configuration files, yacs defaults, dataclass fields, constants."""
+
 import ast
 import re
 
 from . import names
-from .declarations import Declaration, plain, type_name, value_of
+from .declarations import Declaration, plain, type_name
 from .literals import literal
-from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main
+from .scopes import FUNCTIONS, ancestors, dotted, function_of
+from .settings_options import OptionSettings
 from .settings_python import PythonSettings
 from .tree import leaves, scalar
 
 # Usual names of objects with settings, for objects about which nothing else is known.
-LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
-         "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams", "arguments", "_C", "C", "h", "hps", "data_args",
-         "training_args", "model_config", "train_config", "train_cfg", "model_cfg", "parser", "option", "cmd_args", "argv"}
-MERGES = ("setattr", "set_defaults", "update", "merge_with", "merge", "merge_from_dict", "update_config", "Namespace", "SimpleNamespace", "dict", "EasyDict", "parse_args")
+LOOSE = {
+    "args",
+    "opt",
+    "opts",
+    "cfg",
+    "config",
+    "conf",
+    "hparams",
+    "params",
+    "hp",
+    "options",
+    "self",
+    "settings",
+    "flags",
+    "FLAGS",
+    "hyp",
+    "configs",
+    "param",
+    "kwargs",
+    "hyper_parameters",
+    "ckpt",
+    "checkpoint",
+    "state",
+    "model_args",
+    "train_args",
+    "hyperparams",
+    "arguments",
+    "_C",
+    "C",
+    "h",
+    "hps",
+    "data_args",
+    "training_args",
+    "model_config",
+    "train_config",
+    "train_cfg",
+    "model_cfg",
+    "parser",
+    "option",
+    "cmd_args",
+    "argv",
+}
+MERGES = (
+    "setattr",
+    "set_defaults",
+    "update",
+    "merge_with",
+    "merge",
+    "merge_from_dict",
+    "update_config",
+    "Namespace",
+    "SimpleNamespace",
+    "dict",
+    "EasyDict",
+    "parse_args",
+)
 
 
-class Settings(PythonSettings):
+class Settings(PythonSettings, OptionSettings):
     def __init__(self, project, values):
         self.project = project
         self.values = values
         values.settings = self
         self.all = []
-        self.by_path = {}   # (root, last key) -> [Declaration]
-        self.by_node = {}   # ast node of a binding or parameter -> Declaration
+        self.by_path = {}  # (root, last key) -> [Declaration]
+        self.by_node = {}  # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
         self._writers = {}  # key -> statements that set it; None: one that cannot be switched off
         self.formats = set()  # of the configuration files that were found
@@ -43,92 +97,22 @@ class Settings(PythonSettings):
 
     # Options
 
-    def read_options(self):
-        for source in self.project.order:
-            if source.index is None:
-                continue
-            defined = [name for name in source.index.named if name.startswith("DEFINE_")]
-            for call in source.index.calls_named("add_argument", "option", "set_defaults", *defined):
-                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                if name in ("add_argument", "option") and source is not self.project.entry and _below_main(call):
-                    continue  # options of another program
-                if name == "add_argument":
-                    self._option(source, call)
-                elif name.startswith("DEFINE_") and len(call.args) > 1:
-                    self._flag(source, call, name)
-                elif name == "option" and (dotted(call.func) or "").startswith("click."):
-                    self._option(source, call, click=True)
-                elif name == "set_defaults":
-                    for keyword in call.keywords:
-                        if keyword.arg:
-                            self.written["args"].add(keyword.arg)
-                            self._writers.setdefault(keyword.arg, []).append(None)
-
-    def _option(self, source, call, click=False):
-        given = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        if not given:
-            return
-        keywords = {k.arg: k.value for k in call.keywords if k.arg}
-        dest = keywords.get("dest")
-        flags = [n for n in given if n.startswith("-")]
-        if isinstance(dest, ast.Constant) and isinstance(dest.value, str):
-            key = dest.value
-        elif not flags:
-            key = given[0]
-        else:
-            long = [n for n in flags if n.startswith("--")] or flags
-            key = long[0].split("/")[0].lstrip("-").replace("-", "_")
-        action = keywords.get("action")
-        action = action.value if isinstance(action, ast.Constant) else (dotted(action) or "").rsplit(".", 1)[-1] or None
-        long = [n for n in given if n.startswith("--")] or given
-        declaration = Declaration("option", long[0], key, "args", (key,), source.file, call.lineno, source.span(call),
-                                  value_of(source, keywords.get("default")))
-        declaration.node = call
-        option_type = keywords.get("type")
-        choices = keywords.get("choices")
-        known, listed = literal(choices) if choices is not None else (False, None)
-        declaration.more = {"names": given, "option_type": source.text(option_type) if option_type is not None else None,
-                            "action": action, "choices": list(listed) if known and isinstance(listed, (list, tuple)) and plain(listed) else None,
-                            "given": self._given(flags, action, click), "click": click, "required": isinstance(keywords.get("required"), ast.Constant)
-                            and keywords["required"].value is True or not flags}
-        self.add(declaration)
-
-    def _flag(self, source, call, name):
-        known, key = literal(call.args[0])
-        if not known or not isinstance(key, str):
-            return
-        if name.startswith("DEFINE_config"):
-            self.file_flags.add(key)
-        declaration = Declaration("option", "--" + key, key, "args", (key,), source.file, call.lineno, source.span(call),
-                                  value_of(source, call.args[1]))
-        declaration.node = call
-        kind = {"DEFINE_bool": "boolean", "DEFINE_string": "str", "DEFINE_enum": "str", "DEFINE_integer": "int"}.get(name, name[7:])  # not type=bool: absl reads --flag=false as false
-        declaration.more = {"names": ["--" + key], "option_type": kind, "action": None, "choices": None,
-                            "given": self._given(["--" + key], None, False), "required": False}
-        self.add(declaration)
-
-    def _given(self, flags, action, click):
-        arguments = self.project.command.arguments
-        found = None
-        for index, word in enumerate(arguments):
-            for flag in flags:
-                if word == flag:
-                    takes = action in (None, "store", "append", "extend") and index + 1 < len(arguments)
-                    found = {"index": index + 1 if takes else index, "text": arguments[index + 1] if takes else ""}
-                elif flag.startswith("--") and word.startswith(flag + "="):
-                    found = {"index": index, "text": word[len(flag) + 1:]}
-        return found
-
     def drop_unreached(self, reach):
         """Drops options of functions that this command does not run: they belong to another
         program. Returns True if there were any."""
         dropped = False
         by_hydra = any(reach.runs(scope) for scope in self.values.hydra) and not any(
-            reach.runs(function_of(call)) and not reach.off(call) for source in self.project.order if source.index is not None
-            for call in source.index.calls_named(*names.PARSE_CALLS))
+            reach.runs(function_of(call)) and not reach.off(call)
+            for source in self.project.order
+            if source.index is not None
+            for call in source.index.calls_named(*names.PARSE_CALLS)
+        )
         for declaration in self.all:
-            if declaration.kind == "option" and declaration.root and (
-                    by_hydra or declaration.node.scope.is_function and reach.runs(declaration.node.scope) is None):
+            if (
+                declaration.kind == "option"
+                and declaration.root
+                and (by_hydra or declaration.node.scope.is_function and reach.runs(declaration.node.scope) is None)
+            ):
                 self.by_path[("args", declaration.key)].remove(declaration)
                 declaration.root = None
                 dropped = True
@@ -142,7 +126,12 @@ class Settings(PythonSettings):
                 continue
             for target, expr, statement in source.index.stores:
                 base = dotted(target.value) or ""
-                if base == "self" or base.rsplit(".", 1)[-1] not in LOOSE or isinstance(expr, ast.Call) and self._makes_node(expr):
+                if (
+                    base == "self"
+                    or base.rsplit(".", 1)[-1] not in LOOSE
+                    or isinstance(expr, ast.Call)
+                    and self._makes_node(expr)
+                ):
                     continue  # _C.MODEL = CfgNode() makes room for keys
                 if isinstance(target, ast.Attribute):
                     self._wrote(target.attr, statement)
@@ -165,7 +154,9 @@ class Settings(PythonSettings):
     def drop_off_writes(self, reach):
         """Restores keys that are only set by code that the settings switch off. Returns True if
         there were any."""
-        dropped = [key for key, statements in self._writers.items() if all(s is not None and reach.off(s) for s in statements)]
+        dropped = [
+            key for key, statements in self._writers.items() if all(s is not None and reach.off(s) for s in statements)
+        ]
         dropped += self._kept_by_own_test([key for key in self._writers if key not in dropped])
         for key in dropped:
             del self._writers[key]
@@ -176,14 +167,20 @@ class Settings(PythonSettings):
     def _kept_by_own_test(self, keys):
         """`if config.get("use_mel", False): ... else: config["use_mel"] = False`: returns the keys of which the declared value,
         taken as it is, keeps the program from setting them."""
-        guards = {key: [_own_test(key, s) for s in self._writers[key]] for key in keys if None not in self._writers[key]}
+        guards = {
+            key: [_own_test(key, s) for s in self._writers[key]] for key in keys if None not in self._writers[key]
+        }
         guards = {key: tests for key, tests in guards.items() if None not in tests}
         for key in guards:
             self.written["args"].discard(key)
             self.written["file"].discard(key)
         if guards:
             self.values.forget()
-        kept = [key for key, tests in guards.items() if all(self.values.truth(test) is (not inside) for test, inside in tests)]
+        kept = [
+            key
+            for key, tests in guards.items()
+            if all(self.values.truth(test) is (not inside) for test, inside in tests)
+        ]
         for key in guards:
             self.written["args"].add(key)
             self.written["file"].add(key)
@@ -192,7 +189,11 @@ class Settings(PythonSettings):
     def _set_once(self, key):
         """Returns (True, value) for a key that no file declares and one statement sets to a constant."""
         statements = self._writers.get(key, ())
-        return literal(statements[0].value) if len(statements) == 1 and isinstance(statements[0], ast.Assign) else (False, None)
+        return (
+            literal(statements[0].value)
+            if len(statements) == 1 and isinstance(statements[0], ast.Assign)
+            else (False, None)
+        )
 
     def _merges(self, call):
         name = dotted(call.func) or ""
@@ -205,11 +206,16 @@ class Settings(PythonSettings):
                 self.merged = True
         elif last == "set_defaults" and any(k.arg is None for k in call.keywords):
             self.merged = True
-        elif last in ("update", "merge_with", "merge", "merge_from_dict", "update_config") and isinstance(call.func, ast.Attribute):
+        elif last in ("update", "merge_with", "merge", "merge_from_dict", "update_config") and isinstance(
+            call.func, ast.Attribute
+        ):
             text = ast.dump(call)
             if re.search(r"id='vars'|attr='__dict__'|id='(args|opt|opts)'|cfg_options", text):
                 self.merged = True
-        elif last in ("Namespace", "SimpleNamespace", "dict", "EasyDict") and len([k for k in call.keywords if k.arg is None]) > 1:
+        elif (
+            last in ("Namespace", "SimpleNamespace", "dict", "EasyDict")
+            and len([k for k in call.keywords if k.arg is None]) > 1
+        ):
             self.merged = True
         elif last == "parse_args" and any(k.arg == "namespace" for k in call.keywords):
             self.merged = True
@@ -227,14 +233,24 @@ class Settings(PythonSettings):
                 span = [begin if begin is not None else node.begin, node.end if node.end is not None else begin]
                 value = None
                 if node.kind == "scalar" and node.begin is not None:
-                    value = {"bytes": [node.begin, node.end], "line": text.line_of(node.begin),
-                             "text": text.data[node.begin:node.end].decode("utf-8", "replace")[:400], "type": type_name(node.value)}
+                    value = {
+                        "bytes": [node.begin, node.end],
+                        "line": text.line_of(node.begin),
+                        "text": text.data[node.begin : node.end].decode("utf-8", "replace")[:400],
+                        "type": type_name(node.value),
+                    }
                     if plain(node.value):
                         value["literal"] = node.value
                 elif node.kind in ("map", "list"):
-                    value = {"bytes": [node.begin, node.end] if node.end is not None else None, "line": node.line, "text": "",
-                             "type": "dict" if node.kind == "map" else "list"}
-                declaration = Declaration(format, ".".join(where), where[-1], "file", tuple(keys), text.file, line, span, value)
+                    value = {
+                        "bytes": [node.begin, node.end] if node.end is not None else None,
+                        "line": node.line,
+                        "text": "",
+                        "type": "dict" if node.kind == "map" else "list",
+                    }
+                declaration = Declaration(
+                    format, ".".join(where), where[-1], "file", tuple(keys), text.file, line, span, value
+                )
                 declaration.leaf = node.kind != "map" or not node.members
                 declaration.more["keys"] = list(path)
                 if node.anchor:
@@ -350,7 +366,11 @@ class Settings(PythonSettings):
         if value is None or "literal" not in value:
             return False, None
         text = value["literal"]
-        if isinstance(text, str) and "${" in text and not (text.startswith("${") and text.count("${") == 1 and ":" not in text and text.endswith("}")):
+        if (
+            isinstance(text, str)
+            and "${" in text
+            and not (text.startswith("${") and text.count("${") == 1 and ":" not in text and text.endswith("}"))
+        ):
             return False, None
         return True, value["literal"]
 
@@ -360,22 +380,19 @@ def _own_test(key, statement):
     this key, or None."""
     child = statement
     for up in ancestors(statement):
-        if isinstance(up, ast.If) and child is not up.test and any(
-                isinstance(n, ast.Constant) and n.value == key or isinstance(n, ast.Attribute) and n.attr == key for n in ast.walk(up.test)):
+        if (
+            isinstance(up, ast.If)
+            and child is not up.test
+            and any(
+                isinstance(n, ast.Constant) and n.value == key or isinstance(n, ast.Attribute) and n.attr == key
+                for n in ast.walk(up.test)
+            )
+        ):
             return up.test, child.block is up.body
         if isinstance(up, FUNCTIONS):
             break
         child = up
     return None
-
-
-def _below_main(node):
-    """Returns whether the node is under `if __name__ == "__main__"`."""
-    while node is not None:
-        if isinstance(node, ast.If) and is_main(node.test):
-            return True
-        node = node.up
-    return False
 
 
 def matches(declared, read):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One file as bytes and as a tree whose nodes know their bytes. An unreadable file gets a problem
 instead of raising."""
+
 import ast
 import bisect
 import codecs
@@ -10,8 +11,8 @@ import os
 import re
 import stat
 
-LARGEST = 16 << 20     # bytes; larger files are not read at all
-GENERATED = 3 << 19    # bytes; a larger Python file is generated code or data
+LARGEST = 16 << 20  # bytes; larger files are not read at all
+GENERATED = 3 << 19  # bytes; a larger Python file is generated code or data
 
 
 class Problem:
@@ -47,9 +48,10 @@ def read_bytes(path):
 def _encoding(data):
     """Returns the encoding from the byte order mark or from a comment in the first two lines."""
     second = data.find(b"\n", data.find(b"\n") + 1)
-    if b"coding" not in data[:second if second >= 0 else len(data)] and not data.startswith(codecs.BOM_UTF8):
+    if b"coding" not in data[: second if second >= 0 else len(data)] and not data.startswith(codecs.BOM_UTF8):
         return "utf-8"
     import tokenize  # rarely needed
+
     return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
@@ -93,11 +95,14 @@ class Text:
         return bisect.bisect_right(self.starts, at)
 
     def describe(self, **more):
-        entry = {"file": self.file, "encoding": self.encoding,
-                 "newline": newline_style(self.data) if self.read else None,
-                 "sha256": hashlib.sha256(self.data).hexdigest() if self.read else None,
-                 "size": len(self.data) if self.read else None,
-                 "problem": self.problem.json() if self.problem else None}
+        entry = {
+            "file": self.file,
+            "encoding": self.encoding,
+            "newline": newline_style(self.data) if self.read else None,
+            "sha256": hashlib.sha256(self.data).hexdigest() if self.read else None,
+            "size": len(self.data) if self.read else None,
+            "problem": self.problem.json() if self.problem else None,
+        }
         entry.update(more)
         return entry
 
@@ -126,7 +131,11 @@ class Source(Text):
             self.encoding = _encoding(self.data)
             text = self.data.decode(self.encoding)
         except UnicodeDecodeError as error:
-            why = "not UTF-8, and its first two lines name no other encoding" if self.encoding == "utf-8" else "not %s, the encoding that its first lines name" % self.encoding
+            why = (
+                "not UTF-8, and its first two lines name no other encoding"
+                if self.encoding == "utf-8"
+                else "not %s, the encoding that its first lines name" % self.encoding
+            )
             self.problem = Problem(why, self.line_of(error.start))
             return
         except (SyntaxError, LookupError) as error:
@@ -163,4 +172,4 @@ class Source(Text):
 
     def text(self, node, most=400):
         begin, end = self.span(node)
-        return self.data[begin:min(end, begin + most)].decode(self.encoding or "utf-8", "replace")
+        return self.data[begin : min(end, begin + most)].decode(self.encoding or "utf-8", "replace")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the programs of a folder that train, and those that read a configuration file. Imports and
 runs nothing."""
+
 import os
 import re
 import time
@@ -11,10 +12,12 @@ from .read import read_project
 PROGRAM = re.compile(rb"__name__\s*==|hydra\.main|parse_args\(|\.backward\(|\.fit\(|Trainer\(")
 TRAINS = re.compile(rb"\.backward\(|\.fit\(|Trainer\(|DataLoader\(|training_step")
 LOADS = re.compile(rb"yaml|json|toml|OmegaConf|hydra|merge_from_file|fromfile|[Cc]onfig")
-CONFIG_OPTION = re.compile(r"^-{0,2}(\w*[-_])?(config|configs|cfg|conf|yaml|yml|hparams?|opts?|settings?|params?|args)([-_](file|path|name|yaml|yml|json))?$")
-READ_MOST = 8       # programs to read in full at most
-SECONDS = 10        # no further program is started after this time
-SHARE = 3           # a program given a file must read at least one in this many of its keys
+CONFIG_OPTION = re.compile(
+    r"^-{0,2}(\w*[-_])?(config|configs|cfg|conf|yaml|yml|hparams?|opts?|settings?|params?|args)([-_](file|path|name|yaml|yml|json))?$"
+)
+READ_MOST = 8  # programs to read in full at most
+SECONDS = 10  # no further program is started after this time
+SHARE = 3  # a program given a file must read at least one in this many of its keys
 
 
 class Survey:
@@ -37,7 +40,9 @@ class Survey:
                 if data is None or not PROGRAM.search(data):
                     continue
                 read += len(data)
-                found.append((self._score(path, data, name, near), os.path.relpath(path, self.folder).replace(os.sep, "/")))
+                found.append(
+                    (self._score(path, data, name, near), os.path.relpath(path, self.folder).replace(os.sep, "/"))
+                )
             if seen > LISTED_MOST or read > SCANNED_MOST:
                 self.limits.append("the folder has more files than are looked at")
                 break
@@ -55,8 +60,15 @@ class Survey:
 
     def _score(self, path, data, name, near):
         words = os.path.splitext(os.path.basename(path))[0].lower()
-        score = 4 * ("train" in words or "finetune" in words) + 2 * (words in ("main", "run", "cli", "pretrain")) + 3 * bool(TRAINS.search(data))
-        score -= 6 * any(w in words for w in ("test", "eval", "demo", "infer", "export", "predict", "setup", "convert", "detect", "val"))
+        score = (
+            4 * ("train" in words or "finetune" in words)
+            + 2 * (words in ("main", "run", "cli", "pretrain"))
+            + 3 * bool(TRAINS.search(data))
+        )
+        score -= 6 * any(
+            w in words
+            for w in ("test", "eval", "demo", "infer", "export", "predict", "setup", "convert", "detect", "val")
+        )
         score -= os.path.relpath(path, self.folder).count(os.sep) + 2 * (b"__name__" not in data)
         if name is not None:
             score += 6 * (name in data) + 2 * bool(LOADS.search(data)) + (os.path.dirname(path) == near)
@@ -111,7 +123,11 @@ class Survey:
     def _option(facts):
         """Returns the option that names a configuration file, or None."""
         for one in facts["declarations"]:
-            if one["kind"] == "option" and not one.get("given") and one.get("option_type") in (None, "str", "open", "Path"):
+            if (
+                one["kind"] == "option"
+                and not one.get("given")
+                and one.get("option_type") in (None, "str", "open", "Path")
+            ):
                 for name in one["names"]:
                     if CONFIG_OPTION.match(name):
                         return name
@@ -119,7 +135,11 @@ class Survey:
 
     @staticmethod
     def _is_its(facts, entry):
-        mine = [d for d in facts["declarations"] if d["file"] == entry["file"] and (d["value"] or {}).get("type") not in ("dict", None)]
+        mine = [
+            d
+            for d in facts["declarations"]
+            if d["file"] == entry["file"] and (d["value"] or {}).get("type") not in ("dict", None)
+        ]
         read = [d for d in mine if any(r["certainty"] == "certain" for r in d["reads"])]
         return bool(mine) and len(read) * SHARE >= len(mine)
 
@@ -137,7 +157,15 @@ def answer_readers(folder, config):
     survey = Survey(folder)
     programs = []
     for script, facts, entry in survey.readers(config):
-        programs.append({"script": script, "how": entry["how"], "file": entry["file"], "keys": entry["keys"], "frameworks": facts["frameworks"],
-                         "without_effect": [one for one in facts["without_effect"] if one["file"] == entry["file"]],
-                         "limits": facts["limits"]})
+        programs.append(
+            {
+                "script": script,
+                "how": entry["how"],
+                "file": entry["file"],
+                "keys": entry["keys"],
+                "frameworks": facts["frameworks"],
+                "without_effect": [one for one in facts["without_effect"] if one["file"] == entry["file"]],
+                "limits": facts["limits"],
+            }
+        )
     return {"schema": 1, "programs": programs, "limits": [{"text": text} for text in survey.limits]}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TOML as a tree with bytes: tables, dotted keys, values on one line and arrays
 over several lines."""
+
 import re
 
 from .tree import Node, TreeError
@@ -115,6 +116,7 @@ def _value_end(text, begin, line):
 def _value(data, raw, begin, line):
     def made(kind, value):
         return Node(kind, line, begin, begin + len(raw), value, raw)
+
     if raw in ("true", "false"):
         return made("scalar", raw == "true")
     plain = raw.replace("_", "")
@@ -136,7 +138,13 @@ def _value(data, raw, begin, line):
     if raw[:1] == "{":
         node = made("map", None)
         for match in re.finditer(r"(%s)\s*=\s*([^,{}]+|\{[^}]*\})" % PART, raw):
-            node.members.append((match.group(1).strip("'\""), line, begin + match.start(1),
-                                 _value(data, match.group(2).strip(), begin + match.start(2), line)))
+            node.members.append(
+                (
+                    match.group(1).strip("'\""),
+                    line,
+                    begin + match.start(1),
+                    _value(data, match.group(2).strip(), begin + match.start(2), line),
+                )
+            )
         return node
     return made("scalar", raw)

@@ -5,6 +5,7 @@
 class Node:
     """kind is scalar, map, list or alias. begin and end are the bytes of the value,
     None if uncertain."""
+
     __slots__ = ("kind", "value", "begin", "end", "line", "members", "items", "anchor", "text")
 
     def __init__(self, kind, line, begin=None, end=None, value=None, text=None):
@@ -53,6 +54,7 @@ def leaves(node, path=()):
 def scalar(text):
     """Returns a plain scalar's value, by the rules common to PyYAML and OmegaConf."""
     import re
+
     low = text.lower()
     if low in ("", "~", "null"):
         return None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The values of bindings: imports, parameters from their callers, unpacked parts
 (a part of Values)."""
+
 import ast
 import builtins
 
@@ -22,14 +23,29 @@ class Bindings:
                 return (("ext", "builtins." + node.id),)
             return ()
         found = self._bound(bindings, node)
-        if len(bindings) == 1 and bindings[0].kind == "import" and found and all(v[0] == "ext" for v in found) and not node.src.index.rewrites:
+        if (
+            len(bindings) == 1
+            and bindings[0].kind == "import"
+            and found
+            and all(v[0] == "ext" for v in found)
+            and not node.src.index.rewrites
+        ):
             self.library.add(node)
         return found
 
     def _bound(self, bindings, node=None):
         """Returns the values of names with these bindings."""
-        found = tuple(self.binding(bindings[0])) if len(bindings) == 1 else self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
-        if found and bindings[0].scope.parent is None and bindings[0].scope.source.index.rewrites and any(b.kind == "value" for b in bindings):
+        found = (
+            tuple(self.binding(bindings[0]))
+            if len(bindings) == 1
+            else self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
+        )
+        if (
+            found
+            and bindings[0].scope.parent is None
+            and bindings[0].scope.source.index.rewrites
+            and any(b.kind == "value" for b in bindings)
+        ):
             return (OPAQUE,) + found  # exec() or globals() may set it
         return found
 
@@ -47,8 +63,12 @@ class Bindings:
         seen.add(source)
         for module, level in sorted(source.index.stars):
             other = self.project.find(source, module, level)
-            if other is None and not level and module.startswith("torch.") and (
-                    name in names.OPTIMIZERS or name.endswith("LR") or name in ("DataLoader", "Dataset", "Module")):
+            if (
+                other is None
+                and not level
+                and module.startswith("torch.")
+                and (name in names.OPTIMIZERS or name.endswith("LR") or name in ("DataLoader", "Dataset", "Module"))
+            ):
                 return (("ext", module + "." + name),)
             if other is None or other.index is None:
                 continue
@@ -63,7 +83,10 @@ class Bindings:
     def _put_into(self, source, name):
         """setattr(sys.modules[__name__], ...): a package that adopts the classes
         of all its modules."""
-        if not any(c.args and "modules" in (dotted(getattr(c.args[0], "value", c.args[0])) or "") for c in source.index.calls_named("setattr")):
+        if not any(
+            c.args and "modules" in (dotted(getattr(c.args[0], "value", c.args[0])) or "")
+            for c in source.index.calls_named("setattr")
+        ):
             return ()
         for call in source.index.calls_named("import_module", "__import__"):
             for other in self.project.computed.get(call, ()):
@@ -96,7 +119,11 @@ class Bindings:
         """`data: Data = field(default_factory=Data)`: an object of the class, also where the type alone says so."""
         expr = binding.expr
         if isinstance(expr, ast.Call) and (dotted(expr.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
-            found = tuple(made for value in self.of(argument_of(expr, "default_factory", None)) for made in self.result(value, expr))
+            found = tuple(
+                made
+                for value in self.of(argument_of(expr, "default_factory", None))
+                for made in self.result(value, expr)
+            )
             found = found or self.of(argument_of(expr, "default", 0))
         else:
             found = self.of(expr)
@@ -120,8 +147,11 @@ class Bindings:
         if found is not None and found.index is not None:
             inside = found.index.top.names.get(binding.attr)
             if inside:
-                out = self._bound([other for other in inside if other is not binding] or inside[:0]) if any(
-                    other is not binding for other in inside) else ()
+                out = (
+                    self._bound([other for other in inside if other is not binding] or inside[:0])
+                    if any(other is not binding for other in inside)
+                    else ()
+                )
                 if out:
                     return out
             out = self._from_star(found, binding.attr, set())
@@ -145,7 +175,9 @@ class Bindings:
         self.open += 1
         if scope in self.hydra and position == 0:
             # Without a file, the classes in ConfigStore are the configuration.
-            structured = self._annotated(binding.node) if self.settings is not None and not self.settings.formats else ()
+            structured = (
+                self._annotated(binding.node) if self.settings is not None and not self.settings.formats else ()
+            )
             return structured or (("cfg", "file", ()),)
         if self._click(scope, name):
             return (("cfg", "args", (name,)),)
@@ -183,7 +215,10 @@ class Bindings:
         for decorator in getattr(scope.node, "decorator_list", ()):
             if isinstance(decorator, ast.Call) and (dotted(decorator.func) or "") in ("click.option", "click.argument"):
                 for argument in decorator.args:
-                    if isinstance(argument, ast.Constant) and str(argument.value).split("/")[0].lstrip("-").replace("-", "_") == name:
+                    if (
+                        isinstance(argument, ast.Constant)
+                        and str(argument.value).split("/")[0].lstrip("-").replace("-", "_") == name
+                    ):
                         return True
         return False
 
@@ -205,7 +240,11 @@ class Bindings:
                 out += (OPAQUE,)
             for value in values:
                 if value[0] == "cfg":
-                    path = self.settings.given(value[1], value[2], name) if self.settings is not None else value[2] + (name,)
+                    path = (
+                        self.settings.given(value[1], value[2], name)
+                        if self.settings is not None
+                        else value[2] + (name,)
+                    )
                     if path is not None:
                         out += (("cfg", value[1], path),)
                 elif value[0] == "box" and isinstance(value[1], ast.Dict):
@@ -254,7 +293,7 @@ class Bindings:
         if isinstance(position, int):
             index = position - shift
             given = self._positional(call)
-            if 0 <= index < len(given) and not any(isinstance(a, ast.Starred) for a in given[:index + 1]):
+            if 0 <= index < len(given) and not any(isinstance(a, ast.Starred) for a in given[: index + 1]):
                 return given[index]
         for value in self.of(call.func):
             if value[0] == "partial" and value[2] is not call:  # make = partial(loader, workers=0); make(data)
@@ -268,7 +307,7 @@ class Bindings:
         self.open += 1
         plain = sum(1 for _, _, how in scope.params if how == "position")
         for call, shift in self.callers.get(scope, ())[:24]:
-            yield from call.args[max(0, plain - shift):]
+            yield from call.args[max(0, plain - shift) :]
 
     @staticmethod
     def _positional(call):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The value of a call, and the functions that it enters (a part of Values)."""
+
 import ast
 
 from . import names
 from .literals import MOST, argument_of, literal
 from .scopes import dotted, is_main
-
 
 NONE_BY_PLACE = -1000  # the function gets its arguments by name alone
 
@@ -17,7 +17,9 @@ class CallValues:
         name = dotted(func) or ""
         last = name.rsplit(".", 1)[-1] if name else getattr(func, "attr", "")
         if last in names.PARSE_CALLS:
-            return self._parsed_class(func) or ((("cfg", "args", ()),) if last != "parse_known_args" else (("made", "parse_known_args", node),))
+            return self._parsed_class(func) or (
+                (("cfg", "args", ()),) if last != "parse_known_args" else (("made", "parse_known_args", node),)
+            )
         if last == "getattr" and name == "getattr" and len(node.args) > 1:
             known, attr = self.constant(node.args[1])
             if known:
@@ -27,7 +29,9 @@ class CallValues:
                     out += (("ext", value[1] + ".*"),)
                 elif value[0] == "mods":
                     out += (value,)
-                elif value[0] == "mod" and value[1].index is not None:  # one of its own classes, or functions if it has none
+                elif (
+                    value[0] == "mod" and value[1].index is not None
+                ):  # one of its own classes, or functions if it has none
                     own = [b for bs in value[1].index.top.names.values() for b in bs]
                     own = [b for b in own if b.kind == "class"] or [b for b in own if b.kind == "def"]
                     out += tuple(v for b in own for v in self.binding(b)) if len(own) <= 6 else ()
@@ -36,7 +40,9 @@ class CallValues:
             return self.element(node.args[0])
         if name == "eval" and node.args:
             return self._evaluated(node)
-        if name == "locals" and any(dotted(getattr(d, "func", d)) == "click.option" for d in getattr(node.scope.node, "decorator_list", ())):
+        if name == "locals" and any(
+            dotted(getattr(d, "func", d)) == "click.option" for d in getattr(node.scope.node, "decorator_list", ())
+        ):
             return (("cfg", "args", ()),)  # Config(locals().copy())
         if last == "super" and not node.args or name == "super":
             owner = node.scope.owner if node.scope.is_function else None
@@ -72,7 +78,9 @@ class CallValues:
         """ArgumentParser(Options).parse_args() of argparse_dataclass, Options().parse_args() of a class derived from Tap: an object of the class."""
         for value in self.of(func.value) if isinstance(func, ast.Attribute) else ():
             if value[0] == "made" and value[1] in names.PARSES_CLASS:
-                return tuple(("inst", v[1]) for v in self.of(argument_of(value[2], "options_class", 0)) if v[0] == "cls")
+                return tuple(
+                    ("inst", v[1]) for v in self.of(argument_of(value[2], "options_class", 0)) if v[0] == "cls"
+                )
             if value[0] == "inst" and any(base.rsplit(".", 1)[-1] == "Tap" for base in self.lineage(value[1])[1]):
                 return (value,)
         return ()
@@ -90,8 +98,19 @@ class CallValues:
 
     def _imports(self, scope, depth):
         """Returns whether a function makes or returns what a text names: import_module(path)."""
-        return any(getattr(c.func, "attr", getattr(c.func, "id", "")) in ("import_module", "__import__", "locate") for c in scope.calls) or depth < 1 and any(
-            value[0] == "fn" and self._imports(value[1], depth + 1) for c in scope.calls if isinstance(c.func, ast.Name) for value in self.of(c.func))
+        return (
+            any(
+                getattr(c.func, "attr", getattr(c.func, "id", "")) in ("import_module", "__import__", "locate")
+                for c in scope.calls
+            )
+            or depth < 1
+            and any(
+                value[0] == "fn" and self._imports(value[1], depth + 1)
+                for c in scope.calls
+                if isinstance(c.func, ast.Name)
+                for value in self.of(c.func)
+            )
+        )
 
     def _given_names(self, node):
         """Returns the project's classes that a call's arguments name: as text, or by a section of
@@ -103,11 +122,18 @@ class CallValues:
             texts = [text] if known else []
             for value in self.of(argument) if not known and self.settings is not None else ():
                 if value[0] == "cfg" and "?" not in value[2]:
-                    texts += [text for key in names.TARGETS for known, text in [self.settings.constant(value[1], value[2] + (key,))] if known]
+                    texts += [
+                        text
+                        for key in names.TARGETS
+                        for known, text in [self.settings.constant(value[1], value[2] + (key,))]
+                        if known
+                    ]
             for text in texts:
                 found = self.named(text) if isinstance(text, str) else None
                 if found is not None:
-                    out += (found, ("inst", found[1])) if found[0] == "cls" else (found,)  # the function may use the class or an object of it
+                    out += (
+                        (found, ("inst", found[1])) if found[0] == "cls" else (found,)
+                    )  # the function may use the class or an object of it
         return out
 
     def _method(self, node, func, last):
@@ -118,11 +144,21 @@ class CallValues:
             for value in self.of(func.value):
                 if value[0] == "cfg":
                     out += (("cfg", value[1], value[2] + ((str(key),) if known else ("?",))),)
-                elif value[0] == "inst" and value[1] in self.holders and known and self.find_method(value[1], last) is None:
+                elif (
+                    value[0] == "inst"
+                    and value[1] in self.holders
+                    and known
+                    and self.find_method(value[1], last) is None
+                ):
                     out += self.instance_attribute(value[1], str(key), set())
                 elif value[0] == "params" and known:
                     out += self.attribute_of(value, str(key))
-                elif value[0] == "inst" and self.dynamic(value[1]) and last == "get" and self.find_method(value[1], "get") is None:
+                elif (
+                    value[0] == "inst"
+                    and self.dynamic(value[1])
+                    and last == "get"
+                    and self.find_method(value[1], "get") is None
+                ):
                     out += (("cfg", "file", (str(key),) if known else ("?",)),)
                 elif value[0] == "box" and isinstance(value[1], ast.Dict):
                     for name, item in zip(value[1].keys, value[1].values):
@@ -136,14 +172,23 @@ class CallValues:
                     return out + default
                 if all(ask.find(v[1], v[2]) for v in out):
                     return out
-                if default and known and ask.complete and not any(ask.find(v[1], v[2]) or v[2][-1] in ask.written[v[1]] for v in out):
+                if (
+                    default
+                    and known
+                    and ask.complete
+                    and not any(ask.find(v[1], v[2]) or v[2][-1] in ask.written[v[1]] for v in out)
+                ):
                     return default  # no file declares it and nothing sets it
                 return out + default
             return None
         if last in names.SAME_METHODS:
             values = self.of(func.value)
-            kept = tuple(v for v in values if v[0] in ("inst", "made", "cfg", "box", "batch")
-                         and not (v[0] == "inst" and self.find_method(v[1], last) is not None))
+            kept = tuple(
+                v
+                for v in values
+                if v[0] in ("inst", "made", "cfg", "box", "batch")
+                and not (v[0] == "inst" and self.find_method(v[1], last) is not None)
+            )
             if kept:
                 return kept
             return None
@@ -190,7 +235,9 @@ class CallValues:
             if name.endswith("instantiate") and node.args:
                 return self._instantiated(node)
             if name in names.FILLS_CLASS:
-                made = tuple(("inst", v[1]) for v in self.of(argument_of(node, names.FILLS_CLASS[name], 0)) if v[0] == "cls")
+                made = tuple(
+                    ("inst", v[1]) for v in self.of(argument_of(node, names.FILLS_CLASS[name], 0)) if v[0] == "cls"
+                )
                 if made:
                     return made
             if name in names.READS_CONFIG:
@@ -205,11 +252,17 @@ class CallValues:
     def plain_loader(self, scope):
         """Returns the loader class of a library that a class is derived from, if making an object is the same for both; else None."""
         scopes, outside = self.lineage(scope)
-        return next((base for base in outside if base in names.LOADERS), None) if all(one.method("__init__") is None for one in scopes) else None
+        return (
+            next((base for base in outside if base in names.LOADERS), None)
+            if all(one.method("__init__") is None for one in scopes)
+            else None
+        )
 
     def _opened(self, scope, node):
         """AttrDict(json.load(f)): a dict whose keys are attributes too is the configuration that it is made of."""
-        given = [a for a in node.args if not isinstance(a, ast.Starred)] + [k.value for k in node.keywords if k.arg is None]
+        given = [a for a in node.args if not isinstance(a, ast.Starred)] + [
+            k.value for k in node.keywords if k.arg is None
+        ]
         if len(given) != 1 or len(given) < len(node.args) + len(node.keywords) or not self.opens_keys(scope):
             return ()
         values = self.of(given[0])
@@ -268,14 +321,27 @@ class CallValues:
 
     def _copied(self, scope, out):
         """Returns the configuration if the function copies it key by key, else an empty tuple."""
-        made = any(v[0] == "made" and v[1] in ("argparse.Namespace", "types.SimpleNamespace", "builtins.dict", "easydict.EasyDict") or
-                   v[0] == "box" and isinstance(v[1], ast.Dict) for v in out)
+        made = any(
+            v[0] == "made"
+            and v[1] in ("argparse.Namespace", "types.SimpleNamespace", "builtins.dict", "easydict.EasyDict")
+            or v[0] == "box"
+            and isinstance(v[1], ast.Dict)
+            for v in out
+        )
         if not made:
             return ()
-        sets = any((dotted(c.func) == "setattr" and len(c.args) > 1 and not isinstance(c.args[1], ast.Constant)) for c in scope.calls)
+        sets = any(
+            (dotted(c.func) == "setattr" and len(c.args) > 1 and not isinstance(c.args[1], ast.Constant))
+            for c in scope.calls
+        )
         if not sets:
-            sets = any(isinstance(t, ast.Subscript) and t.scope is scope and not isinstance(t.slice, ast.Constant) and not self._is_object(expr)
-                       for t, expr, _ in scope.source.index.stores)
+            sets = any(
+                isinstance(t, ast.Subscript)
+                and t.scope is scope
+                and not isinstance(t.slice, ast.Constant)
+                and not self._is_object(expr)
+                for t, expr, _ in scope.source.index.stores
+            )
         if not sets:
             return ()
         kept = ()
@@ -292,7 +358,9 @@ class CallValues:
     def _is_object(self, expr):
         """Returns whether a value is certainly an object and no setting: `loaders[phase] = DataLoader(...)`."""
         values = self.of(expr) if expr is not None else ()
-        return bool(values) and all(v[0] == "inst" or v[0] == "made" and v[1].split(".")[0] in ("torch", "torchvision", "numpy") for v in values)
+        return bool(values) and all(
+            v[0] == "inst" or v[0] == "made" and v[1].split(".")[0] in ("torch", "torchvision", "numpy") for v in values
+        )
 
     def connect(self):
         """Fills callers and callees. The second round knows the parameters that
@@ -314,7 +382,11 @@ class CallValues:
     def _made_by(self, source):
         """Returns the calls of a file that this program may make: without those under its
         `if __name__ == "__main__"`, unless it is the program."""
-        own = [s for s in source.tree.body if isinstance(s, ast.If) and is_main(s.test)] if source is not self.project.entry else ()
+        own = (
+            [s for s in source.tree.body if isinstance(s, ast.If) and is_main(s.test)]
+            if source is not self.project.entry
+            else ()
+        )
         return [c for c in source.index.calls if not any(s.lineno <= c.lineno <= s.body[-1].end_lineno for s in own)]
 
     def drop_answers(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of modules, classes and objects; base classes (a part of Values)."""
+
 import ast
 
 from . import names
@@ -67,8 +68,17 @@ class Classes:
 
     def _given_to_wandb(self):
         """Returns what wandb.init(config=...) was given: wandb.config has the same keys."""
-        return tuple(v for source in self.project.order if source.index is not None for call in source.index.calls_named("init") if dotted(call.func) == "wandb.init"
-                     for k in call.keywords if k.arg == "config" for v in self.of(k.value) if v[0] == "cfg")
+        return tuple(
+            v
+            for source in self.project.order
+            if source.index is not None
+            for call in source.index.calls_named("init")
+            if dotted(call.func) == "wandb.init"
+            for k in call.keywords
+            if k.arg == "config"
+            for v in self.of(k.value)
+            if v[0] == "cfg"
+        )
 
     def module_attribute(self, source, attr):
         if source.index is None:
@@ -145,7 +155,13 @@ class Classes:
     def set_methods(self, scope, name):
         """Returns methods that a class assigns to another name: self.train_dataloader =
         self._train_dataloader."""
-        return [v[1] for b in scope.attributes.get(name, ()) if b.kind == "value" and not b.path for v in self.of(b.expr) if v[0] in ("fn", "bound")]
+        return [
+            v[1]
+            for b in scope.attributes.get(name, ())
+            if b.kind == "value" and not b.path
+            for v in self.of(b.expr)
+            if v[0] in ("fn", "bound")
+        ]
 
     def instance_attribute(self, scope, attr, seen):
         scopes, outside = self.lineage(scope)
@@ -202,7 +218,9 @@ class Classes:
             self._foreign = set()
             for source in self.project.order:
                 for target, _, _ in source.index.stores if source.index is not None else ():
-                    if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")):
+                    if isinstance(target, ast.Attribute) and not (
+                        isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")
+                    ):
                         self._foreign.add(target.attr)
         return self._foreign
 
@@ -240,18 +258,35 @@ class Classes:
     def opens_keys(self, scope):
         """A dict that does nothing but give its keys as attributes: `self.__dict__ = self`, or __getattr__."""
         scopes, outside = self.lineage(scope)
-        if not outside or len(scopes) > 1 or any(base not in ("builtins.dict", "dict", "collections.OrderedDict") for base in outside):
+        if (
+            not outside
+            or len(scopes) > 1
+            or any(base not in ("builtins.dict", "dict", "collections.OrderedDict") for base in outside)
+        ):
             return False
         methods = {method.name for method in scope.children if method.is_function}
         if any(not name.startswith("__") for name in methods):
             return False
         return "__getattr__" in methods | set(scope.names) or any(
-            isinstance(target, ast.Attribute) and target.attr == "__dict__" and target.scope.owner is scope for target, _, _ in scope.source.index.stores)
+            isinstance(target, ast.Attribute) and target.attr == "__dict__" and target.scope.owner is scope
+            for target, _, _ in scope.source.index.stores
+        )
 
     def _is_dynamic(self, scope):
         scopes, outside = self.lineage(scope)
-        if any(base in ("builtins.dict", "dict", "collections.OrderedDict", "argparse.Namespace", "types.SimpleNamespace", "easydict.EasyDict")
-               or base in names.CONFIG_NODES for base in outside):
+        if any(
+            base
+            in (
+                "builtins.dict",
+                "dict",
+                "collections.OrderedDict",
+                "argparse.Namespace",
+                "types.SimpleNamespace",
+                "easydict.EasyDict",
+            )
+            or base in names.CONFIG_NODES
+            for base in outside
+        ):
             return True
         for one in scopes:
             for method in one.children:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bindings that a name may have where it is read (a part of Values)."""
+
 import ast
 
 from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, statement_of
@@ -104,8 +105,11 @@ class Names:
         block = getattr(statement, "block", None)
         leaves = self._leaves.get(id(block))
         if leaves is None:
-            leaves = self._leaves[id(block)] = [(index, other.test) for index, other in enumerate(block or ())
-                                                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return)]
+            leaves = self._leaves[id(block)] = [
+                (index, other.test)
+                for index, other in enumerate(block or ())
+                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return)
+            ]
         return bool(leaves) and any(index < statement.position and self.truth(test) is True for index, test in leaves)
 
     @staticmethod

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of values: unpacking, subscripts, elements of loops (a part of Values)."""
+
 import ast
 
 from . import names
@@ -53,7 +54,11 @@ class Parts:
         name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and isinstance(box, ast.List) else None
         if name is None:
             return []
-        return [c.args[0] for c in box.scope.calls if getattr(c.func, "attr", "") == "append" and c.args and dotted(c.func.value) == name][:MOST]
+        return [
+            c.args[0]
+            for c in box.scope.calls
+            if getattr(c.func, "attr", "") == "append" and c.args and dotted(c.func.value) == name
+        ][:MOST]
 
     @staticmethod
     def _put(box):
@@ -63,8 +68,14 @@ class Parts:
         name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and not box.keys else None
         if name is None:
             return []
-        return [(target.slice, expr) for target, expr, _ in box.src.index.stores if expr is not None and isinstance(target, ast.Subscript)
-                and target.scope is box.scope and dotted(target.value) == name][:MOST]
+        return [
+            (target.slice, expr)
+            for target, expr, _ in box.src.index.stores
+            if expr is not None
+            and isinstance(target, ast.Subscript)
+            and target.scope is box.scope
+            and dotted(target.value) == name
+        ][:MOST]
 
     def _dataclass(self, call, index):
         """HfArgumentParser((A, B)).parse_args_into_dataclasses() returns an A and a B."""
@@ -130,7 +141,13 @@ class Parts:
         if not bound or bound[0].kind != "param" or bound[0].path[0] != "**":
             return ()
         self.open += 1
-        return tuple(v for call, _ in self.callers.get(bound[0].scope, ())[:MOST] for k in call.keywords if k.arg == key for v in self.of(k.value))
+        return tuple(
+            v
+            for call, _ in self.callers.get(bound[0].scope, ())[:MOST]
+            for k in call.keywords
+            if k.arg == key
+            for v in self.of(k.value)
+        )
 
     def _stored(self, node):
         """Returns the values stored by `x['key'] = value` elsewhere in the same function."""
@@ -140,8 +157,13 @@ class Parts:
             return ()
         out = ()
         for target, expr, _ in node.src.index.stores:
-            if (expr is not None and isinstance(target, ast.Subscript) and target.scope is node.scope
-                    and dotted(target.value) == name and literal(target.slice) == (True, text)):
+            if (
+                expr is not None
+                and isinstance(target, ast.Subscript)
+                and target.scope is node.scope
+                and dotted(target.value) == name
+                and literal(target.slice) == (True, text)
+            ):
                 out += self.of(expr)
         return out
 
@@ -190,7 +212,13 @@ class Parts:
                 out += self.part(self.of(value[1].elt), path)
             elif kind == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 out += (("batch", value[2]),)
-            elif kind == "made" and value[2] is not expr and (value[1] in ("builtins.enumerate", "builtins.zip") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD):  # bar = tqdm(enumerate(loader))
+            elif (
+                kind == "made"
+                and value[2] is not expr
+                and (
+                    value[1] in ("builtins.enumerate", "builtins.zip") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD
+                )
+            ):  # bar = tqdm(enumerate(loader))
                 out += self.element(value[2], path)
             elif kind == "cfg":
                 out += (("cfg", value[1], value[2] + ("?",)),)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registries: `@MODELS.register("small")`, `@register("model", "small")`, and what is looked up in them (a part of Values)."""
+
 import ast
 
-from .literals import literal
 from .scopes import ancestors
 
 
@@ -65,14 +65,24 @@ class Registries:
             origin = self._filled_by(func)
         else:
             return
-        words = tuple(argument.value for argument in (call.args if call is not None else ()) if isinstance(argument, ast.Constant) and isinstance(argument.value, str))
-        self._registries.setdefault(origin, []).append((words or (scope.name,), ("cls" if scope.is_class else "fn", scope)))
+        words = tuple(
+            argument.value
+            for argument in (call.args if call is not None else ())
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+        )
+        self._registries.setdefault(origin, []).append(
+            (words or (scope.name,), ("cls" if scope.is_class else "fn", scope))
+        )
 
     def _filled_by(self, func):
         """Returns the binding of the dict that a decorator puts its function into: `KNOWN[kind][name] = made`."""
         for value in self.of(func):
             for target, expr, _ in value[1].source.index.stores if value[0] == "fn" else ():
-                if isinstance(target, ast.Subscript) and isinstance(expr, ast.Name) and (target.scope is value[1] or any(up is value[1].node for up in ancestors(target))):
+                if (
+                    isinstance(target, ast.Subscript)
+                    and isinstance(expr, ast.Name)
+                    and (target.scope is value[1] or any(up is value[1].node for up in ancestors(target)))
+                ):
                     return self._origin(_root(target))
         return None
 
@@ -86,7 +96,9 @@ class Registries:
                 return bound[0]
             module, level = bound[0].module
             source = self.project.find(bound[0].scope.source, module, level)
-            bound = source.index.top.names.get(bound[0].attr) if source is not None and source.index is not None else None
+            bound = (
+                source.index.top.names.get(bound[0].attr) if source is not None and source.index is not None else None
+            )
         return None
 
 

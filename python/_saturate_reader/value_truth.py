@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants and conditions that the declared settings determine (a part of Values)."""
+
 import ast
 import posixpath
 
@@ -49,27 +50,51 @@ class Truth:
                     return False, None
                 parts.append(str(text))
             return True, "".join(parts)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args and node.func.attr in (
-                "lower", "upper", "strip", "title", "capitalize"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not node.args
+            and node.func.attr in ("lower", "upper", "strip", "title", "capitalize")
+        ):
             known, text = self.constant(node.func.value)
             if known and isinstance(text, str):
                 return True, getattr(text, node.func.attr)()
         if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
             known, many = self.constant(node.value)
             index = literal(node.slice)
-            if known and index[0] and isinstance(many, (list, tuple, str)) and isinstance(index[1], int) and -len(many) <= index[1] < len(many):
+            if (
+                known
+                and index[0]
+                and isinstance(many, (list, tuple, str))
+                and isinstance(index[1], int)
+                and -len(many) <= index[1] < len(many)
+            ):
                 return True, many[index[1]]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "replace", "startswith", "endswith", "find"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("split", "replace", "startswith", "endswith", "find")
+        ):
             known, text = self.constant(node.func.value)
             given = [literal(a) for a in node.args]
-            if known and isinstance(text, str) and all(k and isinstance(a, str) for k, a in given) and not node.keywords:
+            if (
+                known
+                and isinstance(text, str)
+                and all(k and isinstance(a, str) for k, a in given)
+                and not node.keywords
+            ):
                 try:
                     return True, getattr(text, node.func.attr)(*[a for _, a in given])
                 except (TypeError, ValueError):
                     return False, None
         if isinstance(node, ast.Name):
             bindings = self.lookup(node) or ()
-            if len(bindings) == 1 and bindings[0].kind in ("value", "iter") and bindings[0].expr is not None and self.depth < DEEPEST:
+            if (
+                len(bindings) == 1
+                and bindings[0].kind in ("value", "iter")
+                and bindings[0].expr is not None
+                and self.depth < DEEPEST
+            ):
                 self.depth += 1
                 try:
                     return self._unpacked(bindings[0]) if not self.of(bindings[0].expr) else (False, None)
@@ -78,7 +103,6 @@ class Truth:
         if isinstance(node, ast.Call) and (dotted(node.func) or "").endswith("path.join"):
             parts = [self.constant(argument) for argument in node.args]
             if parts and all(known and isinstance(text, str) for known, text in parts):
-
                 return True, posixpath.join(*[text for _, text in parts])
         return False, None
 

@@ -14,6 +14,7 @@ else "file";
 
 An empty answer means unknown. Answers are incomplete: they prove what is there, never what is not.
 """
+
 import ast
 
 from .literals import DEEPEST, FALSE, MOST, OPAQUE, TRUE, literal
@@ -24,7 +25,6 @@ from .value_names import Names
 from .value_parts import Parts
 from .value_registries import Registries
 from .value_truth import Truth
-
 
 PATIENCE = 200000  # after this many expressions an answer that was cut short is kept too
 NOTHING = object()
@@ -59,35 +59,35 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Registries, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
-        self.final = {}       # answers that follow from the sources alone: later knowledge does not change them
-        self.settled = {}     # call -> functions entered, if this follows from the sources alone
+        self.final = {}  # answers that follow from the sources alone: later knowledge does not change them
+        self.settled = {}  # call -> functions entered, if this follows from the sources alone
         self.library = set()  # nodes that are names from libraries
         self.active = set()
         self.depth = 0
         self.work = 0
-        self.cuts = 0         # how often an answer was cut short; such an answer is not kept
-        self.open = 0         # how often an answer relied on callers, settings or holders, which later rounds know better
+        self.cuts = 0  # how often an answer was cut short; such an answer is not kept
+        self.open = 0  # how often an answer relied on callers, settings or holders, which later rounds know better
         self._lineage = Kept(self)
         self._dynamic = Kept(self)
         self._subclasses = {}  # empty before the first round
         self._all_classes = False
-        self._leaves = {}     # id of a block -> the tests of its `if ...: return`, each with its position
+        self._leaves = {}  # id of a block -> the tests of its `if ...: return`, each with its position
         self._looked = Kept(self)  # node of a name -> its bindings
-        self._given = Kept(self)   # binding of a parameter -> what its callers pass
-        self._live = Kept(self)    # (Scope, name) -> its bindings, without those that the settings switch off
+        self._given = Kept(self)  # binding of a parameter -> what its callers pass
+        self._live = Kept(self)  # (Scope, name) -> its bindings, without those that the settings switch off
         self._foreign = None
         self._registries = None  # binding of the object -> [(words, function or class)]
-        self._lookups = {}    # function Scope -> the entries of the registry that it calls one of
-        self.holders = {}     # class Scope -> (path, fields): filled from the configuration at path, only these fields (None: any)
-        self.callers = {}     # function Scope -> [(call, shift)]
-        self.callees = {}     # call -> [(function Scope, shift)]
+        self._lookups = {}  # function Scope -> the entries of the registry that it calls one of
+        self.holders = {}  # class Scope -> (path, fields): filled from the configuration at path, only these fields (None: any)
+        self.callers = {}  # function Scope -> [(call, shift)]
+        self.callees = {}  # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
-        self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework passes
-        self.clis = []        # calls of LightningCLI and similar
+        self.batches = {}  # (function Scope, parameter) -> loader: a batch that a framework passes
+        self.clis = []  # calls of LightningCLI and similar
         self.configured = {}  # class Scope -> the section of the configuration with its parameters
-        self.hydra = set()    # functions whose first parameter is hydra's configuration
+        self.hydra = set()  # functions whose first parameter is hydra's configuration
         self.truths = Kept(self)
-        self.asked = set()    # conditions being decided
+        self.asked = set()  # conditions being decided
 
     def of(self, node):
         """Returns the possible values of an expression."""
@@ -140,7 +140,11 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Registries, Truth):
 
     def _all_of(self, node):
         truth = self.truth(node)
-        return self._union([self.of(value) for value in node.values]) if truth is None else (("lit", TRUE if truth else FALSE),)
+        return (
+            self._union([self.of(value) for value in node.values])
+            if truth is None
+            else (("lit", TRUE if truth else FALSE),)
+        )
 
     def _unary(self, node):
         if not isinstance(node.op, ast.Not):
@@ -159,7 +163,23 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Registries, Truth):
 
 
 HANDLERS = {
-    ast.Name: Values._name, ast.Attribute: Values._attribute, ast.Call: Values._call, ast.Subscript: Values._subscript, ast.Constant: Values._constant,
-    ast.Dict: Values._container, ast.List: Values._container, ast.Tuple: Values._container, ast.Set: Values._container, ast.ListComp: Values._container,
-    ast.DictComp: Values._container, ast.IfExp: Values._either, ast.BoolOp: Values._all_of, ast.UnaryOp: Values._unary, ast.Compare: Values._comparison,
-    ast.NamedExpr: Values._inner, ast.Await: Values._inner, ast.Starred: Values._inner, ast.Lambda: Values._lambda}
+    ast.Name: Values._name,
+    ast.Attribute: Values._attribute,
+    ast.Call: Values._call,
+    ast.Subscript: Values._subscript,
+    ast.Constant: Values._constant,
+    ast.Dict: Values._container,
+    ast.List: Values._container,
+    ast.Tuple: Values._container,
+    ast.Set: Values._container,
+    ast.ListComp: Values._container,
+    ast.DictComp: Values._container,
+    ast.IfExp: Values._either,
+    ast.BoolOp: Values._all_of,
+    ast.UnaryOp: Values._unary,
+    ast.Compare: Values._comparison,
+    ast.NamedExpr: Values._inner,
+    ast.Await: Values._inner,
+    ast.Starred: Values._inner,
+    ast.Lambda: Values._lambda,
+}

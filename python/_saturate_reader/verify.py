@@ -95,7 +95,11 @@ class Tree:
         spans = [source.span(item) for item in body]
         self.bodies = [(body, spans)]
         places = [edit["bytes"] for edit in edits]
-        touched = [item for item, (begin, end) in zip(body, spans) if any(first <= end and begin <= last for first, last in places)]
+        touched = [
+            item
+            for item, (begin, end) in zip(body, spans)
+            if any(first <= end and begin <= last for first, last in places)
+        ]
         self.untouched = {id(item): span for item, span in zip(body, spans)}
         for item in touched:
             del self.untouched[id(item)]
@@ -118,7 +122,7 @@ class Tree:
             span = self.untouched.get(id(one))
             if span is not None:
                 begin, end = edited.span(two)
-                if self.source.data[span[0]:span[1]] == edited.data[begin:end]:
+                if self.source.data[span[0] : span[1]] == edited.data[begin:end]:
                     continue
             if ast.dump(one) != ast.dump(two):
                 return False
@@ -200,12 +204,20 @@ class Tree:
         _, holder, key = self.expressions[span]
         inner = holder[key] if isinstance(holder, list) else getattr(holder, key)
         new = expression(text.replace("{}", HOLE))
-        holes = [(owner, name) for owner, name, value in fields(new) for one in (value if isinstance(value, list) else [value])
-                 if isinstance(one, ast.Name) and one.id == HOLE]
+        holes = [
+            (owner, name)
+            for owner, name, value in fields(new)
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, ast.Name) and one.id == HOLE
+        ]
         if len(holes) != 1 or not isinstance(getattr(*holes[0]), list):
             raise Refused("the text has no place for the expression")
         owner, name = holes[0]
-        setattr(owner, name, [inner if isinstance(one, ast.Name) and one.id == HOLE else one for one in getattr(owner, name)])
+        setattr(
+            owner,
+            name,
+            [inner if isinstance(one, ast.Name) and one.id == HOLE else one for one in getattr(owner, name)],
+        )
         if isinstance(holder, list):
             holder[key] = new
         else:

@@ -1,20 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
 """The purpose of a value that the host reads: a log, a decision, or nothing (a part of Waits)."""
+
 import ast
 import re
 
 from .conditions import log_name, nested
 from .scopes import LOOPS, ancestors, function_of, statement_of
 
-LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
-           "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
-           "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
+LOGGERS = {
+    "info",
+    "debug",
+    "warning",
+    "error",
+    "log",
+    "print",
+    "write",
+    "add_scalar",
+    "add_scalars",
+    "set_postfix",
+    "set_description",
+    "set_postfix_str",
+    "set_description_str",
+    "update",
+    "append",
+    "add",
+    "log_metrics",
+    "log_scalar",
+    "report_scalar",
+    "track",
+    "log_dict",
+    "log_metric",
+    "format",
+    "extend",
+    "add_loss",
+    "record",
+    "write_log",
+    "progress_bar",
+    "put",
+    "insert",
+    "add_value",
+    "join",
+    "report",
+    "scalar",
+    "logkv",
+    "logkv_mean",
+    "update_state",
+}
 
 
 # What a number given to these decides: the shape of a tensor, or how often something is done.
-SHAPES = {"expand", "view", "repeat", "repeat_interleave", "arange", "zeros", "ones", "full", "empty", "new_zeros", "range", "narrow", "split", "chunk", "unfold", "pad",
-          "interpolate", "islice"}
-SUMS = re.compile(r"Error|R2Score|CorrCoef|Mean|Sum|Variance")  # of torchmetrics: they check no labels, so they read nothing
+SHAPES = {
+    "expand",
+    "view",
+    "repeat",
+    "repeat_interleave",
+    "arange",
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "new_zeros",
+    "range",
+    "narrow",
+    "split",
+    "chunk",
+    "unfold",
+    "pad",
+    "interpolate",
+    "islice",
+}
+SUMS = re.compile(
+    r"Error|R2Score|CorrCoef|Mean|Sum|Variance"
+)  # of torchmetrics: they check no labels, so they read nothing
 
 
 class WaitUses:
@@ -45,7 +102,9 @@ class WaitUses:
         child, held = node, None  # held: its place in a tuple that goes on, "deep" further inside
         for up in ancestors(node):
             if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
-                return "control" if self._in_step(up) else "log"  # the best model of an epoch: the step goes on as it is
+                return (
+                    "control" if self._in_step(up) else "log"
+                )  # the best model of an epoch: the step goes on as it is
             if isinstance(up, ast.Slice):
                 return "control"
             if isinstance(up, ast.Attribute) and up.attr in ("shape", "dtype", "device", "ndim"):
@@ -61,7 +120,25 @@ class WaitUses:
                         child = up
                         continue
                     return "log"
-                if last in ("float", "int", "round", "max", "min", "sum", "abs", "str", "mean", "sqrt", "exp", "log10", "array", "reshape", "any", "all", "bool"):
+                if last in (
+                    "float",
+                    "int",
+                    "round",
+                    "max",
+                    "min",
+                    "sum",
+                    "abs",
+                    "str",
+                    "mean",
+                    "sqrt",
+                    "exp",
+                    "log10",
+                    "array",
+                    "reshape",
+                    "any",
+                    "all",
+                    "bool",
+                ):
                     child = up
                     continue
                 return "log" if log_name(last) else "unknown"
@@ -126,12 +203,24 @@ class WaitUses:
         logged, so that nothing learns from it."""
         statement = call.up
         if isinstance(statement, ast.Expr):  # self.train_acc(output, target): counted in the object
-            return any(v[0] in ("made", "ext") and v[1].startswith("torchmetrics.") and not SUMS.search(v[1]) for v in self.values.of(call.func))
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
+            return any(
+                v[0] in ("made", "ext") and v[1].startswith("torchmetrics.") and not SUMS.search(v[1])
+                for v in self.values.of(call.func)
+            )
+        if (
+            not isinstance(statement, ast.Assign)
+            or len(statement.targets) != 1
+            or not isinstance(statement.targets[0], ast.Name)
+        ):
             return False
         target = statement.targets[0]
-        loads = [load for load in target.scope.source.index.loads if load.id == target.id and load.scope is target.scope and any(
-            b.node is statement for b in self.values.lookup(load) or ())]
+        loads = [
+            load
+            for load in target.scope.source.index.loads
+            if load.id == target.id
+            and load.scope is target.scope
+            and any(b.node is statement for b in self.values.lookup(load) or ())
+        ]
         return bool(loads) and all(_shown(load) for load in loads)
 
     def _list_use(self, call, depth, seen):
@@ -158,7 +247,9 @@ class WaitUses:
         for call, _ in self.values.callers.get(scope, ())[:8]:
             if held is None:
                 uses.add(self._use(call, depth + 1, seen))
-            elif isinstance(held, int) and isinstance(call.up, ast.Assign) and isinstance(call.up.targets[0], ast.Tuple):
+            elif (
+                isinstance(held, int) and isinstance(call.up, ast.Assign) and isinstance(call.up.targets[0], ast.Tuple)
+            ):
                 uses.add(self._assigned(call.up, depth + 1, seen, held))
             else:
                 uses.add("unknown")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places in a training step, or in functions called from it, where the host waits for the device."""
+
 import ast
 import re
 
-from .call_text import training_truth
-from .conditions import (READS, asks_tensor, conditions, ends, first_steps, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads,
-                         receives, tensor_guard)
+from .conditions import READS, in_condition, is_evaluation, name_evaluates, reads, receives, tensor_guard
 from .literals import literal
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted
 from .tensors import formatted
+from .wait_guards import Guards
 from .wait_uses import WaitUses
 
 DEEPEST = 7
@@ -33,6 +33,7 @@ class Wait:
 class Context:
     """How often the current code runs, and how it was reached. `vague`: it is one of many functions
     that a call may mean."""
+
     __slots__ = ("when", "path", "interval", "depth", "vague")
 
     def __init__(self, when="step", path=(), interval=None, depth=0, vague=False):
@@ -48,7 +49,7 @@ class Context:
         return Context(when, self.path, interval or self.interval, self.depth, self.vague)
 
 
-class Waits(WaitUses):
+class Waits(WaitUses, Guards):
     def __init__(self, values, tensors, reach, loops):
         self.values = values
         self.tensors = tensors
@@ -72,34 +73,21 @@ class Waits(WaitUses):
                 self._expression(loop.node.test, Context())
             self._block(loop.body, Context())
         entered = {call for wait in self.found.values() if wait.kind == "sync" for call in wait.path}
-        self.found = {key: wait for key, wait in self.found.items() if wait.kind != "metric_step" or wait.node not in entered}  # else report its reads
+        self.found = {
+            key: wait for key, wait in self.found.items() if wait.kind != "metric_step" or wait.node not in entered
+        }  # else report its reads
         for wait in self.found.values():
             self._classify(wait)
         return sorted(self.found.values(), key=lambda w: (w.node.src.file, w.node.lineno, w.node.col_offset))
 
-    def _guards(self, loop):
-        """Returns the conditions around every backward() in the loop: `if phase == 'train'` is true
-        in every training step, wherever it is tested."""
-        found = None
-        for call in loop.scope.calls:
-            if not self.loops.is_backward(call) or self.reach.off(call):
-                continue
-            child, inside = call, {}
-            for up in ancestors(call):
-                if isinstance(up, ast.If) and child is not up.test and not any(isinstance(n, ast.Call) for n in ast.walk(up.test)):
-                    truth = inside[ast.dump(up.test)] = child.block is up.body
-                    name, value, equal = self._equality(up.test)
-                    if name is not None and equal is truth:
-                        inside["==", name] = value
-                if up is loop.node:
-                    found = inside if found is None else {text: truth for text, truth in found.items() if text in inside and inside[text] == truth}
-                    break
-                child = up
-        return found or {}
-
     def _equality(self, test):
         """Returns what a test compares, the constant that it compares with, and whether they must be equal: `phase == TRAIN`."""
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.NotEq)) and isinstance(test.left, (ast.Name, ast.Attribute)):
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Eq, ast.NotEq))
+            and isinstance(test.left, (ast.Name, ast.Attribute))
+        ):
             known, value = self.values.constant(test.comparators[0])
             if known and isinstance(value, (str, int)):
                 return ast.dump(test.left), value, isinstance(test.ops[0], ast.Eq)
@@ -146,7 +134,14 @@ class Waits(WaitUses):
                 self._expression(node.test, context)
             else:
                 self._expression(node.iter, context)
-            self._block(node.body, context.but("evaluation") if self._evaluates(node) else context.but("rare") if receives(node) else context)
+            self._block(
+                node.body,
+                context.but("evaluation")
+                if self._evaluates(node)
+                else context.but("rare")
+                if receives(node)
+                else context,
+            )
             self._block(node.orelse, context)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
@@ -175,26 +170,6 @@ class Waits(WaitUses):
                 context = context.but("rare")
             self._expression(node, context)
 
-    def _if(self, node, context):
-        self._condition(node.test, context)
-        self._expression(node.test, context)
-        truth = training_truth(node.test)
-        if truth is None and self.guards:
-            truth = self._guarded(node.test)
-        if truth is None:
-            truth = self.values.truth(node.test)
-        if truth is None and context.path:
-            truth = self._by_path(node.test, context.path)
-        if truth is not False:
-            self._block(node.body, self._inside(node.test, node.body, context, truth))
-        if truth is not True:
-            other = context
-            if node.orelse and not self._is_interval(node.test):
-                other = context.but("branch") if truth is None else context
-            self._block(node.orelse, other)
-            if truth is None:
-                self._either(node, context)
-
     def _by_path(self, test, path):
         """`if profile:` in forward(x, profile=False), which the step calls without it: returns what a test of parameters is in the
         calls that lead here, or None."""
@@ -205,7 +180,12 @@ class Waits(WaitUses):
             parts = [self._by_path(value, path) for value in test.values]
             stops = isinstance(test.op, ast.Or)
             return stops if stops in parts else None if None in parts else not stops
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)) and literal(test.comparators[0]) == (True, None):
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Is, ast.IsNot))
+            and literal(test.comparators[0]) == (True, None)
+        ):
             known, value = self._here(test.left, path, 0)
             return (value is None) is isinstance(test.ops[0], ast.Is) if known else None
         known, value = self._here(test, path, 0)
@@ -221,115 +201,21 @@ class Waits(WaitUses):
         found = []
         for scope, shift in self.values.callees.get(path[-1], ()):
             if scope is node.scope:
-                if any(k.arg is None for k in path[-1].keywords) or any(isinstance(a, ast.Starred) for a in path[-1].args):
+                if any(k.arg is None for k in path[-1].keywords) or any(
+                    isinstance(a, ast.Starred) for a in path[-1].args
+                ):
                     return False, None
                 given = self.values.argument(path[-1], shift, node.id, bindings[0].path[0])
-                found.append(self._here(given, path[:-1], depth + 1) if given is not None else literal(bindings[0].expr) if bindings[0].expr is not None else (False, None))
+                found.append(
+                    self._here(given, path[:-1], depth + 1)
+                    if given is not None
+                    else literal(bindings[0].expr)
+                    if bindings[0].expr is not None
+                    else (False, None)
+                )
         return found[0] if len(found) == 1 else (False, None)
 
-    def _either(self, node, context):
-        """What both branches call is called either way."""
-        first, second = ([(call, set(self._entered(call))) for statement in block for call in ast.walk(statement) if isinstance(call, ast.Call)]
-                         for block in (node.body, node.orelse))
-        both = {scope for _, entered in first for scope in entered} & {scope for _, entered in second for scope in entered}
-        for call, entered in first if both else ():
-            if entered & both:
-                self._follow(call, context)
-
-    def _inside(self, test, body, context, truth):
-        if self._is_interval(test) or truth is None and self._named_interval(test, context.path, 0):
-            return context.but("interval", test)
-        if is_interval(test):
-            return context  # an interval of one step
-        if ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
-            return context.but("rare")
-        if self._switches_to_evaluation(body):
-            return context.but("evaluation")
-        if truth is True or is_rank(test) or is_device(test) or asks_tensor(test):
-            return context
-        if self._fills_missing(test, context):
-            return context.but("rare")
-        return context.but("branch")
-
-    @staticmethod
-    def _switches_to_evaluation(body):
-        """Returns whether a block calls model.eval(), other than under a further condition."""
-        stack = [statement for statement in body if not isinstance(statement, ast.If)]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "eval" and not node.args:
-                return True
-            stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.If)]
-        return False
-
-    def _fills_missing(self, test, context):
-        """`if max_len is None: max_len = lengths.max().item()`: returns whether the call that leads
-        here passes the argument."""
-        if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is) and literal(test.comparators[0]) == (True, None)
-                and isinstance(test.left, ast.Name) and context.path):
-            return False
-        call = context.path[-1]
-        for scope, shift in self.values.callees.get(call, ()):
-            for position, (name, default, how) in enumerate(scope.params):
-                if scope is test.scope and name == test.left.id and how in ("position", "keyword"):
-                    given = self.values.argument(call, shift, name, position if how == "position" else None)
-                    return given is not None and literal(given) != (True, None)
-        return False
-
-    def _is_interval(self, test):
-        """Returns whether a test is `step % log_interval == 0` with an interval other than 1."""
-        if not is_interval(test):
-            return False
-        every = [node.right for node in ast.walk(test) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
-        return not every or not all(self._is_one(node) for node in every)
-
-    def _named_interval(self, test, path, depth):
-        """`log_images = batch_idx == 0 and ...; if log_images:`, the name a parameter perhaps: returns whether a test that is
-        not true in every step stands behind a name."""
-        if isinstance(test, ast.BoolOp):
-            parts = [self._named_interval(value, path, depth) for value in test.values]
-            return any(parts) if isinstance(test.op, ast.And) else all(parts)
-        if not isinstance(test, ast.Name) or depth > 4:
-            return first_steps(test) or depth > 0 and self._is_interval(test)
-        found = []
-        for binding in self.values.lookup(test) or ():
-            if binding.kind == "value" and not binding.path:
-                found.append(self._named_interval(binding.expr, path, depth + 1))
-            elif binding.kind == "param" and path:
-                given = [self.values.argument(path[-1], shift, binding.name, binding.path[0]) for scope, shift in self.values.callees.get(path[-1], ())
-                         if scope is binding.scope]
-                found += [one is not None and self._named_interval(one, path[:-1], depth + 1) for one in given]
-            else:
-                return False
-        return bool(found) and all(found)
-
-    def _is_one(self, node):
-        known, value = self.values.constant(node)
-        values = self.values.of(node)
-        if not known and isinstance(node, ast.Name) and values and all(v[0] in ("lit", "opaque") for v in values):
-            # exec() may set it; use the declared value if no other file has the name
-            declared = [b.expr for s in self.values.project.order if s.index is not None for b in s.index.top.names.get(node.id, ()) if b.kind == "value"]
-            known, value = literal(declared[0]) if len(declared) == 1 else (False, None)
-        return known and value == 1 and not isinstance(value, bool)
-
-    def _evaluates(self, loop):
-        """Returns whether a loop inside the step goes over another loader: an
-        evaluation in mid-epoch."""
-        if not isinstance(loop, (ast.For, ast.AsyncFor)):
-            return False
-        text = ast.dump(loop.iter)
-        return bool(re.search(r"id='[^']*(val|test|eval|dev)[^']*'|attr='[^']*(val_|test|eval|valid|dev_)[^']*'", text)) and not isinstance(
-            loop.iter, ast.Call) or bool(re.search(r"'[^']*(val|test|eval|dev)_?(loader|iter|dataloader|data)[^']*'", text, re.I))
-
     # Expressions
-
-    def _condition(self, test, context):
-        """Notes a condition that turns a tensor into a boolean."""
-        for node in conditions(test):
-            if isinstance(node, ast.Call):
-                continue
-            if self.tensors.kind(node) == "gpu" and not isinstance(node, (ast.Name, ast.Attribute)):
-                self._add(node, "if", "sync_implicit", context, node, "likely")
 
     def _expression(self, top, context):
         stack = [top]
@@ -360,10 +246,19 @@ class Waits(WaitUses):
 
     def _old_item(self, node, context):
         """Notes `loss.data[0]`, the way to read a loss before item() existed."""
-        if not (isinstance(node.value, ast.Attribute) and node.value.attr == "data" and isinstance(node.ctx, ast.Load) and literal(node.slice) == (True, 0)):
+        if not (
+            isinstance(node.value, ast.Attribute)
+            and node.value.attr == "data"
+            and isinstance(node.ctx, ast.Load)
+            and literal(node.slice) == (True, 0)
+        ):
             return
         base = dotted(node.value.value)
-        if base and any(self.loops.is_backward(c) and dotted(c.func.value) == base for c in node.scope.calls) and self.tensors.kind(node.value.value) in ("gpu", None):
+        if (
+            base
+            and any(self.loops.is_backward(c) and dotted(c.func.value) == base for c in node.scope.calls)
+            and self.tensors.kind(node.value.value) in ("gpu", None)
+        ):
             self._add(node, "index", "sync", context, node.value.value, "likely")
 
     def _call(self, node, context):
@@ -372,7 +267,12 @@ class Waits(WaitUses):
         if isinstance(func, ast.Attribute) and last in READS and not (node.args and last in ("item", "tolist")):
             self._read(node, last, func.value, context)
             return
-        if last == "to" and isinstance(func, ast.Attribute) and self.tensors.kind(node) == "cpu" and self.tensors.kind(func.value) == "gpu":
+        if (
+            last == "to"
+            and isinstance(func, ast.Attribute)
+            and self.tensors.kind(node) == "cpu"
+            and self.tensors.kind(func.value) == "gpu"
+        ):
             self._read(node, "cpu", func.value, context)  # x.to("cpu")
             return
         name = dotted(func) or ""
@@ -380,26 +280,60 @@ class Waits(WaitUses):
             if self.tensors.kind(node.args[0]) == "gpu":
                 self._add(node, name, "sync", context, node.args[0], "certain")
             return
-        if name.startswith("torch.") and last in ("tensor", "Tensor", "FloatTensor", "LongTensor", "as_tensor") and node.args and isinstance(
-                node.args[0], (ast.List, ast.Tuple, ast.ListComp)) and self._holds_tensors(node.args[0]):
+        if (
+            name.startswith("torch.")
+            and last in ("tensor", "Tensor", "FloatTensor", "LongTensor", "as_tensor")
+            and node.args
+            and isinstance(node.args[0], (ast.List, ast.Tuple, ast.ListComp))
+            and self._holds_tensors(node.args[0])
+        ):
             self._add(node, "tolist", "sync", context, node.args[0], "certain")  # each number is read from the device
             return
         if name.endswith("cuda.synchronize"):
             self._add(node, "synchronize", "sync", context, None, "certain")
             return
-        if last in ("isnan", "isinf", "isfinite") and node.args and self.tensors.kind(node.args[0]) == "gpu" and not (
-                isinstance(node.up, ast.Attribute) and node.up.attr in READS):
+        if (
+            last in ("isnan", "isinf", "isfinite")
+            and node.args
+            and self.tensors.kind(node.args[0]) == "gpu"
+            and not (isinstance(node.up, ast.Attribute) and node.up.attr in READS)
+        ):
             if name.startswith(("math.", "np.", "numpy.")) or in_condition(node):
                 self._add(node, "bool", "sync_control", context, node.args[0], "certain")
                 return
-        if last in ("print", "add_scalar", "info", "debug", "warning", "set_postfix", "log_metrics", "add_scalars", "write", "log_scalar"):
+        if last in (
+            "print",
+            "add_scalar",
+            "info",
+            "debug",
+            "warning",
+            "set_postfix",
+            "log_metrics",
+            "add_scalars",
+            "write",
+            "log_scalar",
+        ):
             if not self._lightning_log(node):
                 for argument in list(node.args) + [k.value for k in node.keywords]:
-                    if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not reads(argument):
-                        self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
-                                  argument, "likely")
-        if self._is_metric(func, name or last) and context.when in ("step", "branch") and any(self.tensors.kind(a) == "gpu" for a in node.args) and (
-                self._unlearned(node) or self._only_shown(node)):
+                    if (
+                        not isinstance(argument, (ast.JoinedStr, ast.Constant))
+                        and self.tensors.kind(argument) == "gpu"
+                        and not reads(argument)
+                    ):
+                        self._add(
+                            argument,
+                            "print" if last == "print" else "bar" if last.startswith("set_") else "logger",
+                            "sync_implicit",
+                            context,
+                            argument,
+                            "likely",
+                        )
+        if (
+            self._is_metric(func, name or last)
+            and context.when in ("step", "branch")
+            and any(self.tensors.kind(a) == "gpu" for a in node.args)
+            and (self._unlearned(node) or self._only_shown(node))
+        ):
             self._add(self._named_by(func), "metric", "metric_step", context, None, "certain")
         self._follow(node, context)
 
@@ -425,7 +359,9 @@ class Waits(WaitUses):
         """Returns whether the node is inside `with torch.no_grad()` in the step,
         where nothing learns."""
         for up in ancestors(node):
-            if isinstance(up, (ast.With, ast.AsyncWith)) and any("no_grad" in (dotted(getattr(i.context_expr, "func", i.context_expr)) or "") for i in up.items):
+            if isinstance(up, (ast.With, ast.AsyncWith)) and any(
+                "no_grad" in (dotted(getattr(i.context_expr, "func", i.context_expr)) or "") for i in up.items
+            ):
                 return True
             if isinstance(up, FUNCTIONS + LOOPS):
                 return False
@@ -441,7 +377,12 @@ class Waits(WaitUses):
         # x.cpu().numpy() is one wait, at the innermost read.
         while isinstance(inner, ast.Attribute) or isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
             if isinstance(inner, ast.Call):
-                if inner.func.attr in READS and not inner.args or inner.func.attr == "to" and self.tensors.kind(inner) == "cpu":
+                if (
+                    inner.func.attr in READS
+                    and not inner.args
+                    or inner.func.attr == "to"
+                    and self.tensors.kind(inner) == "cpu"
+                ):
                     return
                 inner = inner.func.value
             else:
@@ -480,7 +421,10 @@ class Waits(WaitUses):
                 for value in self.values.of(argument):
                     if value[0] == "fn" and not isinstance(value[1].node, ast.Lambda) and value[1] not in self.visited:
                         self.visited[value[1]] = context.when
-                        self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
+                        self._block(
+                            value[1].node.body,
+                            Context(context.when, context.path + (node,), context.interval, context.depth + 1),
+                        )
 
     def _entered(self, call):
         """Returns the functions that a call enters. If several classes have the method, only those
@@ -496,4 +440,14 @@ class Waits(WaitUses):
         old = self.found.get(key)
         if old is not None and SEVERITY[old.when] >= SEVERITY[context.when]:
             return
-        self.found[key] = Wait(node, what, kind, context.when, value, self.loop, context.path, "unknown" if context.vague else certainty, context.interval)
+        self.found[key] = Wait(
+            node,
+            what,
+            kind,
+            context.when,
+            value,
+            self.loop,
+            context.path,
+            "unknown" if context.vague else certainty,
+            context.interval,
+        )

@@ -5,13 +5,16 @@ configurations use.
 Works on the bytes as Latin-1, so that a character is a byte. Raises TreeError for anything it does
 not understand.
 """
+
 import re
 
 from .tree import Node, TreeError, scalar
 
 DEEPEST = 60
 MOST = 200000
-KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?:-][^#\n]*?|[-?:][^\s#][^#\n]*?|[^\s\[{]\S*?)\s*:(?=\s|$)""")
+KEY = re.compile(
+    r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?:-][^#\n]*?|[-?:][^\s#][^#\n]*?|[^\s\[{]\S*?)\s*:(?=\s|$)"""
+)
 
 COMMENT = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.S)  # or a text, in which nothing is a comment
 
@@ -24,7 +27,9 @@ def read_yaml(data):
 def read_json(data):
     """Many programs take comments out of their JSON before they parse it."""
     if b"//" in data or b"/*" in data:
-        data = COMMENT.sub(lambda m: m.group() if m.group().startswith(b'"') else re.sub(rb"[^\r\n]", b" ", m.group()), data)
+        data = COMMENT.sub(
+            lambda m: m.group() if m.group().startswith(b'"') else re.sub(rb"[^\r\n]", b" ", m.group()), data
+        )
     reader = _Yaml(data)
     reader.at = len(b"\xef\xbb\xbf") if data.startswith(b"\xef\xbb\xbf") else 0
     reader.skip_space()
@@ -48,6 +53,7 @@ class _Yaml:
 
     def line(self, at):
         import bisect
+
         return bisect.bisect_right(self.breaks, at) + 1
 
     def made(self, kind, begin, end=None, value=None, text=None):
@@ -80,7 +86,9 @@ class _Yaml:
             if self.row >= len(self.rows):
                 break
             begin, _, indent, text = self.rows[self.row]
-            if indent == 0 and (text.startswith("---") and text[3:4] in ("", " ", "\t") or text.startswith(("%", "..."))):
+            if indent == 0 and (
+                text.startswith("---") and text[3:4] in ("", " ", "\t") or text.startswith(("%", "..."))
+            ):
                 rest = text[3:].strip() if text.startswith("---") else ""
                 if rest and not rest.startswith("#"):
                     self.rows[self.row] = (begin + 4, self.rows[self.row][1], 4, text[4:])
@@ -218,7 +226,7 @@ class _Yaml:
         """Called after a value that may span lines: only a comment may follow."""
         line = self.line(self.at) - 1
         end = self.rows[line][1]
-        rest = self.text[self.at:end].strip()
+        rest = self.text[self.at : end].strip()
         if rest and not rest.startswith("#"):
             raise TreeError("there is something after the value", line + 1)
         self.row = line + 1
@@ -234,7 +242,7 @@ class _Yaml:
                 break
             if text and inner is None:
                 inner = here
-            parts.append(self.text[begin + (inner or 0):end])
+            parts.append(self.text[begin + (inner or 0) : end])
             self.row += 1
         last = self.rows[self.row - 1][1] if self.row > first + 1 else self.rows[first][1]
         return self.made("scalar", at, last, _decoded("\n".join(parts)), "|")
@@ -242,7 +250,7 @@ class _Yaml:
     def plain(self, at, end, indent):
         body = self.text[at:end]
         comment = re.search(r"\s#", body)
-        body = body[:comment.start()] if comment else body
+        body = body[: comment.start()] if comment else body
         text = body.rstrip()
         stop = at + len(text)
         self.row += 1
@@ -250,7 +258,7 @@ class _Yaml:
         while not comment and self.row < len(self.rows):  # a plain value may continue in more indented lines
             _, line_end, here, more = self.rows[self.row]
             if not more.strip():
-                ahead = next((r for r in self.rows[self.row:] if r[3].strip()), None)
+                ahead = next((r for r in self.rows[self.row :] if r[3].strip()), None)
                 if ahead is None or ahead[2] <= indent or ahead[3].startswith("#"):
                     break
                 self.row += 1
@@ -301,10 +309,10 @@ class _Yaml:
                 key_begin = self.at
                 key = self.flow(depth + 1)
                 self.skip_space()
-                if self.text[self.at:self.at + 1] == ":":
+                if self.text[self.at : self.at + 1] == ":":
                     self.at += 1
                     self.skip_space()
-                    if self.text[self.at:self.at + 1] in (",", "}"):
+                    if self.text[self.at : self.at + 1] in (",", "}"):
                         value = self.made("scalar", self.at, self.at)
                     else:
                         value = self.flow(depth + 1)
@@ -336,9 +344,9 @@ class _Yaml:
 
     def comma(self, sign):
         self.skip_space()
-        if self.text[self.at:self.at + 1] == ",":
+        if self.text[self.at : self.at + 1] == ",":
             self.at += 1
-        elif self.text[self.at:self.at + 1] != sign:
+        elif self.text[self.at : self.at + 1] != sign:
             raise TreeError("a comma or %s is missing" % sign, self.line(min(self.at, len(self.text) - 1)))
 
     def quoted(self):
@@ -349,6 +357,9 @@ class _Yaml:
         if not match:
             raise TreeError("a quote is never closed", self.line(begin))
         self.at = match.end()
-        text = match.group(1).replace("''", "'") if quote == "'" else re.sub(
-            r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), match.group(1))
+        text = (
+            match.group(1).replace("''", "'")
+            if quote == "'"
+            else re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), match.group(1))
+        )
         return self.made("scalar", begin, self.at, _decoded(text), _decoded(text))
