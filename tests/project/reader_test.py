@@ -389,6 +389,28 @@ class BadInput(unittest.TestCase):
             self.assertEqual(ran.stderr.count(b"\n"), 1)
 
 
+class OldInterpreters(unittest.TestCase):
+    def found(self, oldest):
+        """What an interpreter finds that is too old, where python3.15 is a stand-in that only complains."""
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, {"python3.15": "#!/bin/sh\necho no such version is installed >&2\nexit 127\n"})
+            os.chmod(os.path.join(folder, "python3.15"), 0o755)
+            os.symlink(sys.executable, os.path.join(folder, "python3"))
+            code = "import sys; sys.path.insert(0, %r)\nfrom _saturate_reader import newer\n" % os.path.dirname(READER)
+            code += "newer.OLDEST = %r\nnewer.NAMES = ['python3.15', 'python3']\nprint(newer.find_newer())" % (oldest,)
+            code += "\nnewer.read_with_newer([])\nprint('reads itself')" if oldest > (4,) else ""
+            ran = subprocess.run(
+                [sys.executable, "-B", "-c", code], env={"PATH": folder}, capture_output=True, text=True
+            )
+            return ran.stdout.replace(folder, "")
+
+    def test_a_newer_one_reads(self):
+        self.assertEqual(self.found((3, 9)), "/python3\n")
+
+    def test_without_a_newer_one_it_reads_itself(self):
+        self.assertEqual(self.found((99, 0)), "None\nreads itself\n")
+
+
 class Commands(unittest.TestCase):
     def test_how_programs_are_started(self):
         files = {

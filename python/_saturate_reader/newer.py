@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads with another Python on this machine if the job's own is too old: its syntax trees have
+another shape. A newer one reads old sources as well."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+OLDEST = (3, 9)
+NAMES = ["python3.%d" % minor for minor in range(15, OLDEST[1] - 1, -1)] + ["python3", "/usr/bin/python3", "python"]
+
+
+def find_newer():
+    """Returns the path of a Python that is new enough, or None. A name on the path may be a stand-in that
+    only complains."""
+    for name in NAMES:
+        program = shutil.which(name)
+        is_newer = "import sys; sys.exit(sys.version_info < %r)" % (OLDEST,)
+        if program and subprocess.call([program, "-I", "-S", "-c", is_newer], stderr=subprocess.DEVNULL) == 0:
+            return program
+    return None
+
+
+def read_with_newer(arguments):
+    """Does not return if the running Python is too old and a newer one is there."""
+    if sys.version_info >= OLDEST:
+        return
+    program = find_newer()
+    if program:
+        flags = ["-I", "-S"] + ["-B"] * sys.flags.dont_write_bytecode
+        os.execv(program, [program] + flags + [os.path.dirname(os.path.abspath(__file__))] + arguments)
