@@ -118,6 +118,7 @@ void PythonJob::begin(PythonProcess& process, const RingRecord& first_step) {
 
 void PythonJob::take_evaluation(PythonProcess& process, const RingRecord& record) {
     if (process.evaluation_batches++ == 0) {
+        process.evaluation_took_ns = process.loader_took_ns;
         bool has_start = process.loader_took_ns > 0;
         process.evaluation = {.kind = EventKind::evaluation,
                               .time_ns = has_start ? process.loader_start_ns : record.start_ns,
@@ -131,9 +132,11 @@ void PythonJob::take_evaluation(PythonProcess& process, const RingRecord& record
 
 void PythonJob::take_step(PythonProcess& process, const RingRecord& record) {
     // accelerate fetches one batch ahead: a single batch of the training loader without backward is
-    // no evaluation.
-    if (process.evaluation_batches == 1 && process.evaluation_loader == record.loader)
+    // no evaluation, and the loader started for this step.
+    if (process.evaluation_batches == 1 && process.evaluation_loader == record.loader) {
         process.evaluation_batches = 0;
+        if (process.loader_took_ns == 0) process.loader_took_ns = process.evaluation_took_ns;
+    }
     end_evaluation(process);
     // If another loader started before this step ended, it belongs to an evaluation within the
     // epoch, as in Lightning.

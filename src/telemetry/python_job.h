@@ -40,6 +40,7 @@ struct PythonProcess {
     std::int64_t evaluation_batches = 0;
     std::uint32_t evaluation_loader = 0;
     std::int64_t loader_start_ns = 0, loader_took_ns = 0;
+    std::int64_t evaluation_took_ns = 0;  // loader_took_ns when the evaluation began
     std::uint32_t loader_started = 0;
 
     [[nodiscard]] bool trains() const { return recorder != nullptr; }

@@ -82,6 +82,19 @@ TEST(PythonJobTest, TheLoaderOfAnEvaluationStartsNoEpoch) {
     EXPECT_EQ(job.kept.events[1].time_ns, 28 * kMs) << "with the start of its loader";
 }
 
+// accelerate asks for two batches before the first step of an epoch.
+TEST(PythonJobTest, ABatchThatIsAskedForAheadHidesNoEpoch) {
+    auto start = [](std::int64_t at) {
+        return RingRecord{.kind = 3, .start_ns = at, .duration_ns = kMs};
+    };
+    RingRecord ahead{.kind = 2, .samples = 8, .start_ns = 36 * kMs, .duration_ns = kMs};
+    Job job({start(5 * kMs), training(1), training(2), start(35 * kMs), ahead, training(4)});
+    ASSERT_EQ(job.kept.events.size(), 2u);
+    EXPECT_EQ(job.kept.events[1].kind, EventKind::epoch);
+    EXPECT_EQ(job.kept.events[1].time_ns, 35 * kMs);
+    EXPECT_EQ(job.kept.events[1].step, 2);
+}
+
 // A trial is compared with the run before it by these.
 TEST(PythonJobTest, TotalsTellBatchesWithoutAStepFromEvaluation) {
     RingRecord step = training(0), skipped{.kind = 2, .batches = 1},
