@@ -191,6 +191,28 @@ std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
 
 Diagnosis diagnose_trace(const Trace& trace) { return diagnose_timeline(make_timeline(trace)); }
 
+namespace {
+
+// The step of a job is not shorter than the own work of its slowest rank, without its waiting:
+// limits what the late rank can gain for the job.
+void limit_by_others(const std::vector<Timeline>& lines, const RankComparison& ranks,
+                     std::size_t late, Diagnosis& out) {
+    double slowest = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        std::int64_t own = lines[i].length_ns() - ranks.ranks[i].wait_ns;
+        if (i != late) slowest = std::max(slowest, static_cast<double>(own) / 1e6);
+    }
+    if (slowest <= 0) return;
+    double most = std::max(1.0, out.window_ms / slowest);
+    auto limit = [&](Gain& gain) {
+        gain = {std::min(gain.low, most), std::min(gain.likely, most), std::min(gain.high, most)};
+    };
+    for (Finding& finding : out.findings) limit(finding.gain);
+    limit(out.total);
+}
+
+}  // namespace
+
 Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
     if (traces.size() == 1) return diagnose_trace(traces[0]);
     std::vector<Timeline> lines;
@@ -220,6 +242,7 @@ Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
     double wait_percent =
         100.0 * static_cast<double>(ranks.wait_ns) / 1e6 / std::max(out.window_ms, 1e-9);
     if (!ranks.late.empty() && wait_percent >= 5 && !out.window->is_remnant) {
+        limit_by_others(lines, ranks, which, out);
         out.findings.insert(out.findings.begin(), straggler(ranks, out, out.window_ms));
     } else {
         ranks.late.clear();
