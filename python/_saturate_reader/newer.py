@@ -3,6 +3,7 @@
 another shape. A newer one reads old sources as well."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,9 @@ def find_newer():
     only complains."""
     for name in NAMES:
         program = shutil.which(name)
-        is_newer = "import sys; sys.exit(sys.version_info < %r)" % (OLDEST,)
-        if program and subprocess.call([program, "-I", "-S", "-c", is_newer], stderr=subprocess.DEVNULL) == 0:
+        said = subprocess.run([program, "-V"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if program else None
+        version = re.match(rb"Python (\d+)\.(\d+)", said.stdout) if said else None
+        if version and (int(version.group(1)), int(version.group(2))) >= OLDEST:
             return program
     return None
 
