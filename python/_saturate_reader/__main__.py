@@ -12,9 +12,9 @@ sys.path[:] = [os.path.dirname(HERE)] + [p for p in sys.path if os.path.abspath(
 # Keep compiled files next to our sources, if that folder is writable: saves half the time of a
 # small project.
 kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
-from _saturate_reader.newer import read_with_newer  # noqa: E402
+from _saturate_reader.newer import go_on_with_newer  # noqa: E402
 
-read_with_newer(sys.argv[1:])
+go_on_with_newer(HERE, sys.argv[1:])
 from _saturate_reader.main import main  # noqa: E402
 
 sys.dont_write_bytecode = kept

@@ -24,11 +24,11 @@ def find_newer():
     return None
 
 
-def read_with_newer(arguments):
-    """Does not return if the running Python is too old and a newer one is there."""
+def go_on_with_newer(program, arguments):
+    """Runs the program of the reader again, with a newer Python: does not return if the running one is too
+    old and a newer one is there."""
     if sys.version_info >= OLDEST:
         return
-    program = find_newer()
-    if program:
-        flags = ["-I", "-S"] + ["-B"] * sys.flags.dont_write_bytecode
-        os.execv(program, [program] + flags + [os.path.dirname(os.path.abspath(__file__))] + arguments)
+    newer = find_newer()
+    if newer:
+        os.execv(newer, [newer, "-I", "-S"] + ["-B"] * sys.flags.dont_write_bytecode + [program] + arguments)

@@ -3,12 +3,13 @@
 # the text, byte by byte (src/project/source_edit.cpp). Here they are made on the syntax tree of the
 # original source, and the two must agree. Reads one JSON object from stdin: {"checks": [{"before":
 # path, "after": path, "edits": [...], "sha256"}]}, prints {"checks": [why or null]}. Runs in the
-# command's own interpreter, with the standard library alone, Python 3.9 or newer; imports nothing
-# of the user's.
+# command's own interpreter or, if that is older than Python 3.9, in a newer one, with the standard
+# library alone; imports nothing of the user's.
 import ast
 import hashlib
 import io
 import json
+import os
 import sys
 import tokenize
 import warnings
@@ -265,4 +266,10 @@ def main():
 
 
 if __name__ == "__main__":
+    HERE = os.path.abspath(__file__)
+    sys.path.insert(0, os.path.dirname(HERE))  # -I leaves it out
+    from newer import go_on_with_newer
+
+    del sys.path[0]
+    go_on_with_newer(HERE, sys.argv[1:])
     main()

@@ -398,7 +398,7 @@ class OldInterpreters(unittest.TestCase):
             os.symlink(sys.executable, os.path.join(folder, "python3"))
             code = "import sys; sys.path.insert(0, %r)\nfrom _saturate_reader import newer\n" % os.path.dirname(READER)
             code += "newer.OLDEST = %r\nnewer.NAMES = ['python3.15', 'python3']\nprint(newer.find_newer())" % (oldest,)
-            code += "\nnewer.read_with_newer([])\nprint('reads itself')" if oldest > (4,) else ""
+            code += "\nnewer.go_on_with_newer('', [])\nprint('reads itself')" if oldest > (4,) else ""
             ran = subprocess.run(
                 [sys.executable, "-B", "-c", code], env={"PATH": folder}, capture_output=True, text=True
             )
