@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures as files: made once, read and turned again for every sample."""
-
 import os
 import random
 import struct
@@ -21,9 +20,8 @@ def make_pictures(folder):
     for number in range(COUNT):
         kind = number % KINDS
         noise = draw.randbytes(SIDE * SIDE)
-        rows = bytes(
-            (x * (kind + 1) + y * (kind + 3) + noise[y * SIDE + x] % 24) % 256 for y in range(SIDE) for x in range(SIDE)
-        )
+        rows = bytes((x * (kind + 1) + y * (kind + 3) + noise[y * SIDE + x] % 24) % 256
+                     for y in range(SIDE) for x in range(SIDE))
         with open(os.path.join(folder, "%d_%05d.picture" % (kind, number)), "wb") as file:
             file.write(struct.pack("<HH", SIDE, kind) + zlib.compress(rows, 9))
 

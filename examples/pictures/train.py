@@ -3,7 +3,6 @@
 
 The pictures are made on the spot (pictures/, 2,000 files, a few megabytes), the first time it runs.
 """
-
 import argparse
 import json
 import os
@@ -20,14 +19,9 @@ class Net(nn.Module):
     def __init__(self, width, kinds):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(3, width, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(width, width, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.AdaptiveAvgPool2d(4),
-            nn.Flatten(),
-            nn.Linear(16 * width, kinds),
-        )
+            nn.Conv2d(3, width, 3, stride=2, padding=1), nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride=2, padding=1), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(16 * width, kinds))
 
     def forward(self, x):
         return self.layers(x)
@@ -36,7 +30,10 @@ class Net(nn.Module):
 def train(config, device):
     data = Pictures(config["data"]["folder"], config["data"]["size"])
     loader = DataLoader(
-        data, batch_size=config["train"]["batch_size"], shuffle=True, num_workers=config["train"]["num_workers"]
+        data,
+        batch_size=config["train"]["batch_size"],
+        shuffle=True,
+        num_workers=config["train"]["num_workers"],
     )
     model = Net(config["model"]["width"], 10).to(device)
     criterion = nn.CrossEntropyLoss()
