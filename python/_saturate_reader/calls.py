@@ -474,5 +474,3 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads, Targets):
             if isinstance(up, ast.FunctionDef):
                 return None
         return None
-
-    # Settings that are not calls

@@ -76,10 +76,6 @@ class Effect(Unread, Unused, Boxes, Flags, Types, Words):
         )
         self.found.append(entry)
 
-    # Types
-
-    # Never read
-
     # Overwritten
 
     def _overwritten(self):
@@ -201,8 +197,6 @@ class Effect(Unread, Unused, Boxes, Flags, Types, Words):
                     seen.add(other)
                     queue.extend(other.calls)
         return False
-
-    # Words
 
     # Never called
 

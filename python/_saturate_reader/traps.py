@@ -282,10 +282,6 @@ class Traps(StepTraps, LoaderTraps, RunTraps):
     def _is_batch(self, node):
         return any(v[0] == "batch" for v in self.values.of(node))
 
-    # Calls
-
-    # The program
-
 
 def _goes_on(node):
     """Returns the handler of a try that catches nearly everything and does not

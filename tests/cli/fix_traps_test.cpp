@@ -54,7 +54,7 @@ def main():
         <epoch>
         total = 0.0
         for step, (x, y) in enumerate(loader):
-            x = x.to(device)
+            <batch>
             y = y.to(device)
             optimizer.zero_grad()
             <step>
@@ -93,6 +93,7 @@ std::string script_of(const Slots& slots) {
                  {"workers", "0"},
                  {"loader", ""},
                  {"epoch", "pass"},
+                 {"batch", "x = x.to(device)"},
                  {"step", "pass"},
                  {"after step", "pass"}};
     for (const auto& [name, text] : slots) all[name] = text;
@@ -215,7 +216,9 @@ INSTANTIATE_TEST_SUITE_P(
         Trap{"size_drawn_in_the_step",
              {{"step", "x = nn.functional.interpolate(x, size=random.choice([8, 16]))"}},
              {"compile", "cudnn_benchmark"}},
-        Trap{"numpy_in_the_loop", {{"step", "x = torch.from_numpy(x)"}}, {"pin_memory"}},
+        Trap{"numpy_in_the_loop",
+             {{"batch", "x = torch.from_numpy(x)\nx = x.to(device)"}},
+             {"pin_memory"}},
         Trap{"batches_without_a_size",
              {{"local", "ready = DataLoader(data, batch_size=None)"}},
              {"batch_size"}},
