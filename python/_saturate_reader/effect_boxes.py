@@ -200,12 +200,5 @@ class Boxes:
         return False
 
     def _passes(self, scope, name, whole):
-        if name is None or name not in [param for param, _, how in scope.params if how in ("position", "keyword")]:
-            return False
-        if any(
-            getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec")
-            or getattr(call.func, "attr", "") == "save_hyperparameters"
-            for call in scope.calls
-        ):
-            return False
-        return all(whole in self.values.of(load) for load in self._loads(scope, name))
+        loads = self._parameter_loads(scope, name)
+        return loads is not None and all(whole in self.values.of(load) for load in loads)

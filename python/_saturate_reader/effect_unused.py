@@ -184,15 +184,20 @@ class Unused:
         return None
 
     def _parameter_unused(self, scope, name, depth):
+        loads = self._parameter_loads(scope, name)
+        return loads is not None and all(self._goes_nowhere(load, depth) for load in loads)
+
+    def _parameter_loads(self, scope, name):
+        """Returns where a function reads its parameter by name, or None if it may read it in another way, too."""
         if name is None or name not in [param for param, _, how in scope.params if how in ("position", "keyword")]:
-            return False
+            return None
         if any(
             getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec")
             or getattr(call.func, "attr", "") == "save_hyperparameters"
             for call in scope.calls
         ):
-            return False
-        return all(self._goes_nowhere(load, depth) for load in self._loads(scope, name))
+            return None
+        return self._loads(scope, name)
 
     def _unused_parameter(self, declaration):
         """Reports a key under a `_target_` if it is a parameter of the class made there that

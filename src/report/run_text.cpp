@@ -162,7 +162,8 @@ std::string why_no_steps(const RunAnswer& view) {
     if (view.is_limited) return "the time was up before it trained";
     // The command has reported its failure; a guess that it is not PyTorch would not help.
     if (view.result.exit_status.value_or(0) != 0) return "it ended before it trained";
-    return "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or something replaced "
+    return "not Python 3.9 or newer with PyTorch 1.8 or newer, or python -I, -E or -S, or "
+           "something replaced "
            "PYTHONPATH on the way";
 }
 

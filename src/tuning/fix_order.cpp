@@ -219,7 +219,7 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
         std::erase(rest, &proposal);
         out.left_out[proposal.id] = why;
     }
-    // Of those that relieve as much, the one that compiles first is the dearest to try.
+    // Of those that relieve as much, the one that compiles first takes longest to try.
     std::ranges::stable_sort(rest, std::greater<>(), [&](const FixProposal* proposal) {
         return std::pair(share_of(*proposal, watched), proposal->setting != "compile");
     });
