@@ -289,7 +289,7 @@ void Planner::propose(FixProposal proposal) {
         }
         return;
     }
-    proposal.level = remedy->level();
+    proposal.level = std::max(proposal.level, remedy->level());
     if (proposal.expected.empty()) proposal.expected = remedy->expect;
     proposal.apply = remedy->shim.name;
     if (remedy->shim.has_value) proposal.apply += fmt::format("={}", proposal.after);

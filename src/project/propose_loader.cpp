@@ -132,6 +132,8 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
              keeps_order ? "the workers are restarted in every epoch"
                          : "the workers are restarted in every epoch; if they stay alive, a script "
                            "with a fixed seed shuffles differently from its second epoch on");
+    // A run may end before its second epoch, and would show the same losses.
+    if (!keeps_order) proposal.level = Level::numerics;
     // Where epochs are short, starting workers anew in each takes longer than they save.
     if (will_have && !has) proposal.room_for = "num_workers";
     planner.propose(std::move(proposal));

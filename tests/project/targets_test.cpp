@@ -165,6 +165,20 @@ TEST_F(TargetsTest, WorkersThatStayMakeRoomForTheFirstOnes) {
     EXPECT_EQ(room("DataLoader([1], num_workers=1)"), "");
 }
 
+// The losses of a run that ends in its first epoch are the same.
+TEST_F(TargetsTest, WorkersThatStayShuffleOtherwiseFromTheSecondEpochOn) {
+    auto level = [&](const std::string& more) {
+        file("train.py", script("loader = DataLoader([1], num_workers=1" + more + ")\n"));
+        plan();
+        for (const FixProposal& one : plan_.proposals)
+            if (one.setting == "persistent_workers") return std::string(level_name(one.level));
+        return std::string("not proposed");
+    };
+    EXPECT_EQ(level(""), "safe");
+    EXPECT_EQ(level(", shuffle=False"), "safe");
+    EXPECT_EQ(level(", shuffle=True"), "numerics");
+}
+
 TEST_F(TargetsTest, WorkersThatASpreadGives) {
     file("train.py", script("settings = {'num_workers': args.workers, 'pin_memory': True}\n"
                             "loader = DataLoader([1], **settings)\n"));
